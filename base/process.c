@@ -1,0 +1,85 @@
+#include "base/process.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int process_drop_ids(uid_t uid, gid_t gid)
+{
+	uid_t ruid, euid, suid;
+	gid_t rgid, egid, sgid;
+
+	if (geteuid() == 0 && uid != 0) {
+		if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+			return -errno;
+	}
+	if (getresuid(&ruid, &euid, &suid) < 0 || getresgid(&rgid, &egid, &sgid) < 0)
+		return -errno;
+	if (ruid != uid || euid != uid || suid != uid || rgid != gid || egid != gid || sgid != gid)
+		return -EPERM;
+	if (uid != 0 && setresuid(0, 0, 0) == 0)
+		return -ENOTRECOVERABLE;
+	return 0;
+}
+
+int process_drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	/* Dropping from the bounding set needs CAP_SETPCAP; without it the set can't be used anyway. */
+	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+	if (syscall(SYS_capset, &head, none) < 0)
+		return -errno;
+	return 0;
+}
+
+int process_notify_open(int *ret_fd)
+{
+	const char *name = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	CLEANUP_CLOSE int fd = -1;
+	size_t length;
+
+	*ret_fd = -1;
+	if (!name || !*name)
+		return 0;
+	length = strlen(name);
+	if ((name[0] != '/' && name[0] != '@') || length >= sizeof(address.sun_path))
+		return -EINVAL;
+	memcpy(address.sun_path, name, length);
+	if (name[0] == '@')
+		address.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
+		return -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int process_notify(int fd, const char *state)
+{
+	if (fd < 0)
+		return 0;
+	return send(fd, state, strlen(state), MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int process_close_from(unsigned int first)
+{
+	return syscall(SYS_close_range, first, ~0U, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,26 @@
+/* What every daemon does to itself at start-up, in this order: readiness socket, ids, capabilities,
+ * no-new-privs. Each step is one call here; which ones a process takes is in its own sandbox.c. */
+#ifndef TRACEFAN_BASE_PROCESS_H
+#define TRACEFAN_BASE_PROCESS_H
+
+#include <sys/types.h>
+
+/* Gives up uid and gid for good (real, effective and saved; no supplementary group) and proves that
+ * they can't be taken back. A process that already runs as uid/gid only checks. Returns 0 or -errno. */
+int process_drop_ids(uid_t uid, gid_t gid);
+
+/* Empties every capability set (permitted, effective, inheritable, ambient, bounding) and sets
+ * no-new-privs. Works without any capability, too. Returns 0 or -errno. */
+int process_drop_capabilities(void);
+
+/* Opens the socket that NOTIFY_SOCKET names (the protocol of sd_notify(3)); *ret_fd is -1 when the
+ * variable isn't set. The caller owns *ret_fd. Returns 0 or -errno. */
+int process_notify_open(int *ret_fd);
+
+/* Sends one state, for example "READY=1", to such a socket; a no-op for -1. Returns 0 or -errno. */
+int process_notify(int fd, const char *state);
+
+/* Closes every descriptor from `first` on. Returns 0 or -errno. */
+int process_close_from(unsigned int first);
+
+#endif

@@ -1,0 +1,317 @@
+/* Control messages over SOCK_SEQPACKET: layout only. One message per packet, fixed size per type, sizes
+ * asserted; texts are NUL-terminated inside their arrays and NUL-padded. Descriptors travel beside a
+ * message (SCM_RIGHTS) in the number and order given in its comment.
+ *
+ * Every request has a cookie that its reply repeats. A reply has the request's type + CONTROL_REPLY;
+ * status is 0 or one of enum exit_status's numbers (base/exit_status.h), and then `failure` says why.
+ * A peer that breaks any of this is closed. */
+#ifndef TRACEFAN_SHM_CONTROL_ABI_H
+#define TRACEFAN_SHM_CONTROL_ABI_H
+
+#include "shm/record_abi.h"
+
+#include <stdint.h>
+
+#define CONTROL_VERSION  1
+#define CONTROL_REPLY    0x8000
+#define CONTROL_SIZE_MAX 16384
+#define CONTROL_FDS_MAX  8
+
+#define CONTROL_SESSION_MAX 32   /* letters, digits, '_', '-'; begins with a letter; without the NUL */
+#define CONTROL_NAME_MAX    64   /* a probe's name, a system's, an event's; with the NUL */
+#define CONTROL_SYMBOL_MAX  256
+#define CONTROL_PATH_MAX    1024
+#define CONTROL_FETCH_MAX   2048
+#define CONTROL_FILTER_MAX  2048
+
+enum control_type {
+	/* consumer -> router */
+	CONTROL_HELLO = 1,       /* control_hello; reply control_welcome */
+	CONTROL_ATTACH = 2,      /* control_attach; reply control_attached + fds: ring, cursor, eventfd */
+	CONTROL_CREATE = 3,      /* control_create (+ fd: the open target file, for uprobes and USDT); reply control_created */
+	CONTROL_SCHEMA = 4,      /* control_id; reply control_status + fd: schema segment */
+	CONTROL_SET_FILTER = 5,  /* control_set_filter; reply control_status; a RECORD_FILTER marks the place */
+	CONTROL_SET_ENABLED = 6, /* control_set_enabled; reply control_status */
+	CONTROL_STATS = 7,       /* control_id; reply control_stats */
+	CONTROL_CLOSE = 8,       /* control_id; reply control_status: the trace is gone */
+	CONTROL_LIST = 9,        /* control_id (id 0); reply control_status + fd: blob, a line per event "system:event" */
+	CONTROL_FLUSH = 10,      /* control_id; reply control_status at once; a RECORD_FLUSHED marks the place */
+	CONTROL_DETACH = 11,     /* control_id (id 0); reply control_status; then the router closes */
+	CONTROL_LEDGER = 12,     /* control_id (id 0); reply control_ledger: the session's side */
+
+	/* router -> reader */
+	CONTROL_ROUTER = 32,        /* control_router_hello; reply control_router_welcome + fds: pool, free, filled
+				     * eventfd, free eventfd, consumers' listening socket, facts blob, names blob */
+	CONTROL_PROBE_CREATE = 33,  /* control_create + fds: the consumer's socket, then the target file where there
+				     * is one; without any: the router's own, from the reader's short list.
+				     * reply control_probe_created + fd: format blob */
+	CONTROL_PROBE_ENABLE = 34,  /* control_set_enabled; reply control_status */
+	CONTROL_PROBE_FILTER = 35,  /* control_set_filter: the text for the kernel; reply control_status */
+	CONTROL_PROBE_CLOSE = 36,   /* control_id: one reference less; reply control_status */
+	CONTROL_ACCOUNT = 37,       /* control_id (id 0); puts POOL_ACCOUNT into the stream; reply control_status + fd:
+				     * blob of the kernel's stats files */
+	CONTROL_READER_FLUSH = 38,  /* control_id (id 0); puts POOL_FLUSH into the stream; reply control_status */
+	CONTROL_READER_LIST = 39,   /* control_id (id 0) + fd: the consumer's socket; reply control_status + fd: blob */
+	CONTROL_CONSUMER = 40,      /* control_consumer + fd: the consumer's socket: it attached or left; its process is
+				     * kept out of the trace; reply control_status */
+
+	/* a restarted reader -> router, on the consumers' socket; the kernel must vouch for uid 0 */
+	CONTROL_READER = 64,        /* control_router_welcome + the same fds; no reply */
+
+	/* operator -> reader, on the session's control socket */
+	CONTROL_SESSION_STATUS = 96, /* control_id; reply control_session_status */
+	CONTROL_SESSION_STOP = 97,   /* control_id; reply control_status when the session has ended */
+	CONTROL_SESSION_FLUSH = 98,  /* control_id; reply control_status */
+};
+
+struct control_header {
+	uint16_t type;
+	uint16_t version; /* CONTROL_VERSION */
+	uint32_t size;    /* of the whole message */
+	uint64_t cookie;
+};
+_Static_assert(sizeof(struct control_header) == 16, "control header");
+
+/* Why a request failed. */
+struct control_failure {
+	int32_t error;    /* errno, positive; 0 where none fits */
+	int32_t position; /* byte in the text that was wrong, -1 where there is none */
+	char message[504]; /* for people: names the thing and the mend */
+};
+_Static_assert(sizeof(struct control_failure) == 512, "control failure");
+
+struct control_status {
+	struct control_header header;
+	uint32_t status;
+	uint32_t reserved;
+	struct control_failure failure;
+};
+_Static_assert(sizeof(struct control_status) == 536, "control status");
+
+struct control_id {
+	struct control_header header;
+	uint64_t id; /* trace (consumer -> router) or probe (router -> reader) */
+};
+_Static_assert(sizeof(struct control_id) == 24, "control id");
+
+struct control_hello {
+	struct control_header header;
+	char program[CONTROL_NAME_MAX]; /* for status only */
+};
+_Static_assert(sizeof(struct control_hello) == 80, "control hello");
+
+enum control_source {
+	SOURCE_RAW = 1,
+	SOURCE_TEXT = 2,
+};
+
+enum control_session_flag {
+	SESSION_RECORDED = 1 << 0, /* the events come from a recording, log or page dump */
+	SESSION_FALLBACK = 1 << 1, /* the start-up proof of io_uring failed: poll and read instead */
+};
+
+struct control_welcome {
+	struct control_header header;
+	uint32_t status;
+	uint32_t source; /* enum control_source */
+	uint32_t flags;  /* enum control_session_flag */
+	uint32_t reserved;
+	struct control_failure failure;
+	char session[CONTROL_NAME_MAX];
+};
+_Static_assert(sizeof(struct control_welcome) == 608, "control welcome");
+
+enum control_attach_flag {
+	ATTACH_ALL_EVENTS = 1 << 0,   /* every event of the session, without a create each (recordings) */
+	ATTACH_INCLUDE_SELF = 1 << 1, /* do not keep this consumer's own process out of the trace */
+};
+
+struct control_attach {
+	struct control_header header;
+	uint64_t ring_capacity; /* bytes; rounded up to a power of two */
+	uint32_t overflow;      /* enum ring_overflow */
+	uint32_t flags;         /* enum control_attach_flag */
+	uint64_t seen_time;     /* reconnecting: the last event that was seen; 0: none */
+	uint32_t seen_cpu;
+	uint32_t seen_index;    /* how many events of that cpu with that time were seen */
+	uint64_t reserved[2];
+};
+_Static_assert(sizeof(struct control_attach) == 64, "control attach");
+
+struct control_attached {
+	struct control_header header;
+	uint32_t status;
+	uint32_t reserved;
+	uint64_t ring_capacity; /* the effective one */
+	struct control_failure failure;
+};
+_Static_assert(sizeof(struct control_attached) == 544, "control attached");
+
+enum control_probe_kind {
+	PROBE_TRACEPOINT = 1,
+	PROBE_KPROBE = 2,
+	PROBE_KRETPROBE = 3,
+	PROBE_UPROBE = 4,
+	PROBE_URETPROBE = 5,
+	PROBE_USDT = 6,
+};
+
+/* A trace or probe definition. Which members count depends on `kind`; the others are zero. */
+struct control_create {
+	struct control_header header;
+	uint32_t kind; /* enum control_probe_kind */
+	uint32_t flags;
+	uint64_t offset;     /* uprobes, USDT: in the file, bytes. kprobes: from the symbol, bytes */
+	uint64_t ref_offset; /* USDT: the semaphore's offset in the file, 0: none */
+	uint32_t maxactive;  /* kretprobe: 0: the kernel's choice */
+	uint32_t fetch_count;
+	char name[CONTROL_NAME_MAX];   /* the consumer's name for it */
+	char system[CONTROL_NAME_MAX]; /* tracepoint */
+	char event[CONTROL_NAME_MAX];  /* tracepoint */
+	char symbol[CONTROL_SYMBOL_MAX]; /* kprobe; uprobes: for the probe's name and messages */
+	char path[CONTROL_PATH_MAX];     /* uprobes: for messages only, the descriptor counts */
+	char fetch[CONTROL_FETCH_MAX];   /* fetch_count texts "name=fetch[:type]", each NUL-terminated */
+	char filter[CONTROL_FILTER_MAX]; /* the trace's condition, may be empty */
+};
+_Static_assert(sizeof(struct control_create) == 48 + 3 * 64 + 256 + 1024 + 2048 + 2048, "control create");
+
+struct control_created {
+	struct control_header header;
+	uint32_t status;
+	uint32_t reserved;
+	uint64_t trace_id;
+	struct control_failure failure;
+};
+_Static_assert(sizeof(struct control_created) == 544, "control created");
+
+struct control_probe_created {
+	struct control_header header;
+	uint32_t status;
+	uint32_t shared; /* 1: another owner has it already */
+	uint64_t probe_id;
+	char system[CONTROL_NAME_MAX]; /* the event's name in tracefs */
+	char event[CONTROL_NAME_MAX];
+	struct control_failure failure;
+};
+_Static_assert(sizeof(struct control_probe_created) == 672, "control probe created");
+
+struct control_set_filter {
+	struct control_header header;
+	uint64_t id;
+	char filter[CONTROL_FILTER_MAX]; /* empty: none */
+};
+_Static_assert(sizeof(struct control_set_filter) == 2072, "control set filter");
+
+struct control_set_enabled {
+	struct control_header header;
+	uint64_t id;
+	uint32_t enabled;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct control_set_enabled) == 32, "control set enabled");
+
+/* One consumer's side of the ledger for one trace: decoded = delivered + filtered + lost_ring, and
+ * `missed` beside it (return probes that found no free instance, by the kernel's profile). */
+struct ledger_trace {
+	uint64_t decoded;
+	uint64_t delivered;
+	uint64_t filtered;
+	uint64_t lost_ring;
+	uint64_t missed;
+};
+_Static_assert(sizeof(struct ledger_trace) == 40, "trace ledger");
+
+struct control_stats {
+	struct control_header header;
+	uint32_t status;
+	uint32_t reserved;
+	struct ledger_trace trace;
+	struct control_failure failure;
+};
+_Static_assert(sizeof(struct control_stats) == 576, "control stats");
+
+struct control_ledger {
+	struct control_header header;
+	uint32_t status;
+	uint32_t reserved;
+	struct ledger_session session;
+	struct control_failure failure;
+};
+_Static_assert(sizeof(struct control_ledger) == 576, "control ledger");
+
+struct control_router_hello {
+	struct control_header header;
+};
+_Static_assert(sizeof(struct control_router_hello) == 16, "control router hello");
+
+struct control_router_welcome {
+	struct control_header header;
+	uint32_t status;
+	uint32_t source; /* enum control_source */
+	uint32_t flags;  /* enum control_session_flag */
+	uint32_t cpu_count;
+	struct control_failure failure;
+	char session[CONTROL_NAME_MAX];
+	char group[CONTROL_NAME_MAX]; /* system name of the session's own probes in tracefs */
+	char tag[CONTROL_NAME_MAX];   /* random, new in each run: in every probe's name and every marker */
+};
+_Static_assert(sizeof(struct control_router_welcome) == 736, "control router welcome");
+
+enum control_consumer_state {
+	CONSUMER_ATTACHED = 1,
+	CONSUMER_LEFT = 2,
+};
+
+struct control_consumer {
+	struct control_header header;
+	uint32_t state; /* enum control_consumer_state */
+	uint32_t flags; /* enum control_attach_flag */
+	uint64_t consumer; /* the router's number for it */
+};
+_Static_assert(sizeof(struct control_consumer) == 32, "control consumer");
+
+struct control_session_status {
+	struct control_header header;
+	uint32_t status;
+	uint32_t source;
+	int32_t reader_pid;
+	int32_t router_pid; /* 0: none is connected */
+	uint64_t started;   /* ns, CLOCK_MONOTONIC */
+	uint64_t buffer_size; /* bytes per CPU, effective */
+	uint32_t subbuf_size; /* bytes, effective */
+	uint32_t cpu_count;
+	uint32_t probes;
+	uint32_t flags; /* enum control_session_flag */
+	struct control_failure failure;
+	char session[CONTROL_NAME_MAX];
+	char instance[CONTROL_NAME_MAX];
+};
+_Static_assert(sizeof(struct control_session_status) == 704, "control session status");
+
+/* The names blob: what the kernel calls each thread when the session starts. */
+struct control_task_name {
+	int32_t tid;
+	char comm[RECORD_COMM_SIZE];
+};
+_Static_assert(sizeof(struct control_task_name) == 20, "task name");
+
+/* The facts blob: files of the traced kernel as bytes, each behind one of these. */
+enum control_fact {
+	FACT_HEADER_PAGE = 1,    /* events/header_page */
+	FACT_HEADER_EVENT = 2,   /* events/header_event */
+	FACT_PRINTK_FORMATS = 3, /* printk_formats */
+	FACT_MACHINE = 4,        /* one byte: 1 big-endian, 0 little-endian */
+	FACT_STATS = 5,          /* per_cpu/cpuN/stats; `id` is N (the account blob) */
+	FACT_UPROBE_PROFILE = 6, /* uprobe_profile (the account blob) */
+	FACT_KPROBE_PROFILE = 7, /* kprobe_profile (the account blob) */
+	FACT_FORMAT = 8,         /* an event's format file (recordings) */
+};
+
+struct control_fact_header {
+	uint32_t fact; /* enum control_fact */
+	uint32_t id;
+	uint64_t size; /* bytes that follow, then padding to a multiple of 8 */
+};
+_Static_assert(sizeof(struct control_fact_header) == 16, "fact header");
+
+#endif

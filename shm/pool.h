@@ -1,0 +1,87 @@
+/* The slot pool's two ends. The reader believes nothing that the router writes: an index that comes back
+ * is checked against its own table of owners; a counter is clamped. */
+#ifndef TRACEFAN_SHM_POOL_H
+#define TRACEFAN_SHM_POOL_H
+
+#include "shm/pool_abi.h"
+#include "shm/segment.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- the reader's end ---- */
+struct pool_slot_state; /* who owns a slot, and what was published in it */
+
+struct pool_writer {
+	struct segment pool;  /* writable; register slots as io_uring buffers from pool_writer_slot */
+	struct segment free;  /* mapped read-only here */
+	struct pool_slot_state *slots;
+	uint32_t *spare;      /* stack of the reader's own slots: the last returned is taken first (warm cache) */
+	uint32_t spare_count;
+	uint32_t slot_count, slot_size;
+	uint64_t filled;      /* entries published */
+	uint64_t freed;       /* entries of the free ring taken back */
+	uint64_t sequence;
+	uint64_t signalled;   /* wake_needed's memory for the router */
+	int filled_fd;        /* eventfd: the router waits for it */
+	int free_fd;          /* eventfd: the reader waits for it */
+	uint64_t refused;     /* returned indices that were out of range or not the router's */
+};
+
+/* Makes both segments and both eventfds. Returns 0 or -errno. */
+int pool_writer_create(uint32_t slot_count, uint32_t slot_size, struct pool_writer *ret);
+void pool_writer_release(struct pool_writer *writer);
+
+/* Takes one of the reader's own slots (first taking back what the router returned); UINT32_MAX when
+ * there is none. */
+uint32_t pool_writer_take(struct pool_writer *writer);
+/* Puts back a slot that was taken and not published. */
+void pool_writer_put(struct pool_writer *writer, uint32_t slot);
+/* Slots that take would find, returned ones included. */
+uint32_t pool_writer_available(struct pool_writer *writer);
+void *pool_writer_slot(const struct pool_writer *writer, uint32_t slot);
+
+/* Publishes a taken slot with `length` bytes of `cpu`: the router owns it from here. There is always room. */
+void pool_writer_publish(struct pool_writer *writer, uint32_t slot, uint32_t cpu, uint32_t length);
+/* Publishes an entry without a slot (any kind but POOL_DATA; sequence and reserved are filled in here).
+ * Returns 0, or -EAGAIN when the filled ring keeps its remaining room for data. */
+int pool_writer_note(struct pool_writer *writer, const struct pool_entry *entry);
+/* Wakes the router if it sleeps: once per batch. Returns 0 or -errno. */
+int pool_writer_wake(struct pool_writer *writer);
+/* Announces that the reader will wait for free_fd and looks once more. True: it may wait. */
+bool pool_writer_prepare_sleep(struct pool_writer *writer);
+
+/* A new router: starts both rings anew and publishes again, in order, every slot that the old one had
+ * not returned (POOL_REPUBLISHED). The old router must be gone. */
+void pool_writer_republish(struct pool_writer *writer);
+
+/* Descriptors for a router, duplicates owned by the caller: pool, free, filled_fd, free_fd. 0 or -errno. */
+int pool_writer_share(const struct pool_writer *writer, int ret_fds[4]);
+
+/* ---- the router's end ---- */
+struct pool_reader {
+	struct segment pool; /* read-only */
+	struct segment free; /* writable */
+	uint32_t slot_count, slot_size;
+	uint64_t taken, limit, freed;
+	uint64_t signalled; /* wake_needed's memory for the reader */
+	int filled_fd, free_fd;
+};
+
+/* Attaches to the descriptors of pool_writer_share; takes ownership of them on success only.
+ * Resumes at free_head.taken and free_head.freed, which the reader reset for a new router. */
+int pool_reader_attach(const int fds[4], struct pool_reader *ret);
+void pool_reader_release(struct pool_reader *reader);
+
+/* Copies the next entry to *ret. Returns 1, 0 (none now), -EBADMSG (an entry that breaks the layout). */
+int pool_reader_next(struct pool_reader *reader, struct pool_entry *ret);
+const void *pool_reader_slot(const struct pool_reader *reader, uint32_t slot);
+/* Gives a slot back; visible at once. */
+void pool_reader_return(struct pool_reader *reader, uint32_t slot);
+/* Wakes the reader if it waits for slots: once per batch. Returns 0 or -errno. */
+int pool_reader_wake(struct pool_reader *reader);
+/* Announces that the router will wait for filled_fd and looks once more. True: it may wait. */
+bool pool_reader_prepare_sleep(struct pool_reader *reader);
+
+#endif

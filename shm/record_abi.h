@@ -1,0 +1,115 @@
+/* Records in a consumer's ring: layout only. Written by the router, read by the consumer.
+ *
+ *   0      4    5     6     8       16        24     28        32                48        48+payload
+ *   +------+----+-----+-----+-------+---------+------+---------+-----------------+---------+----+
+ *   | size |kind|flags| cpu | time  | trace id| pid  | payload | comm, NUL padded| payload | pad|
+ *   +------+----+-----+-----+-------+---------+------+---------+-----------------+---------+----+
+ *
+ * `size` covers header, payload and padding and is a multiple of 8. An event's payload is the event as
+ * the kernel laid it out (its own byte order; the trace's schema describes it), or, from a text source,
+ * as the trace's text schema lays it out. */
+#ifndef TRACEFAN_SHM_RECORD_ABI_H
+#define TRACEFAN_SHM_RECORD_ABI_H
+
+#include <stdint.h>
+
+enum record_kind {
+	RECORD_EVENT = 1,
+	RECORD_LOST = 2,    /* struct record_lost */
+	RECORD_STATE = 3,   /* reserved for the rundown */
+	RECORD_GAP = 4,     /* struct record_lost: the router was restarted */
+	RECORD_END = 5,     /* struct record_end: the session is over, nothing follows */
+	RECORD_FLUSHED = 6, /* struct record_flushed: all up to its time has been delivered */
+	RECORD_CLOCK = 7,   /* struct record_clock */
+	RECORD_FILTER = 8,  /* struct record_filter: from here on the trace's new filter holds */
+};
+
+enum record_flag {
+	RECORD_LATE = 1 << 0,    /* arrived after a later event had been delivered */
+	RECORD_COMM = 1 << 1,    /* comm is known */
+	RECORD_SUSPECT = 1 << 2, /* text source: a string may hold forged parts */
+	RECORD_PARTIAL = 1 << 3, /* text source: the line was cut by the kernel */
+};
+
+#define RECORD_ALIGN      8
+#define RECORD_COMM_SIZE  16
+#define RECORD_CPU_NONE   0xffff
+#define RECORD_SIZE_MAX   (1U << 20)
+
+struct record_header {
+	uint32_t size;
+	uint8_t kind;  /* enum record_kind */
+	uint8_t flags; /* enum record_flag */
+	uint16_t cpu;  /* RECORD_CPU_NONE: of no one CPU */
+	uint64_t time; /* ns of the session's trace clock (CLOCK_MONOTONIC) */
+	uint64_t trace_id;
+	int32_t pid;   /* the thread's id, as the kernel's common_pid */
+	uint32_t payload_size;
+	char comm[RECORD_COMM_SIZE];
+};
+_Static_assert(sizeof(struct record_header) == 48, "record header");
+
+enum lost_source {
+	LOST_KERNEL = 1,      /* overrun of the kernel's ring of one CPU: may or may not have been the consumer's */
+	LOST_RING = 2,        /* no room in this consumer's ring */
+	LOST_UNDECODABLE = 3, /* a damaged sub-buffer */
+	LOST_READER = 4,      /* taken out of the kernel by a reader that died before publishing */
+};
+
+#define LOST_COUNT_UNKNOWN UINT64_MAX
+
+/* Payload of RECORD_LOST and RECORD_GAP. A lost record never has count 0. */
+struct record_lost {
+	uint32_t source; /* enum lost_source */
+	uint32_t cpu;    /* RECORD_CPU_NONE: of no one CPU */
+	uint64_t count;  /* LOST_COUNT_UNKNOWN: at least `at_least` */
+	uint64_t at_least;
+	uint64_t from; /* ns: no loss before this time */
+	uint64_t to;   /* ns: no loss after this time */
+};
+_Static_assert(sizeof(struct record_lost) == 40, "lost record");
+
+struct record_flushed {
+	uint64_t cookie; /* of the consumer's flush request */
+};
+_Static_assert(sizeof(struct record_flushed) == 8, "flushed record");
+
+struct record_clock {
+	uint64_t mono;     /* ns, CLOCK_MONOTONIC */
+	uint64_t real;     /* ns since the epoch, CLOCK_REALTIME, read at the same moment */
+	uint64_t error;    /* ns: the two readings lie at most this far apart */
+};
+_Static_assert(sizeof(struct record_clock) == 24, "clock record");
+
+struct record_filter {
+	uint64_t cookie; /* of the request that set the filter */
+};
+_Static_assert(sizeof(struct record_filter) == 8, "filter record");
+
+enum end_reason {
+	END_STOPPED = 1,  /* by the operator or the session's owner */
+	END_FINISHED = 2, /* a recording was replayed to its end */
+	END_ERROR = 3,    /* an error interrupted the session: see the message */
+	END_REFUSED = 4,  /* the consumer broke the protocol or policy */
+};
+
+/* The session's side of the ledger. committed = decoded + undecodable + lost_kernel, with `committed`
+ * from the kernel's own counts. */
+struct ledger_session {
+	uint64_t committed;
+	uint64_t decoded;
+	uint64_t undecodable;
+	uint64_t lost_kernel;
+	uint64_t dropped; /* the kernel refused to write (no room, or recursion): never committed */
+};
+_Static_assert(sizeof(struct ledger_session) == 40, "session ledger");
+
+struct record_end {
+	uint32_t reason; /* enum end_reason */
+	uint32_t reserved;
+	struct ledger_session session;
+	char message[128]; /* NUL-terminated */
+};
+_Static_assert(sizeof(struct record_end) == 176, "end record");
+
+#endif

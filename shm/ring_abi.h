@@ -1,0 +1,56 @@
+/* The record ring from the router to one consumer: layout only.
+ *
+ *   memfd SEGMENT_RING, made and written by the router, sealed read-only for everybody else:
+ *     +---------------------+----------------------------------------+
+ *     | struct ring_head    | data: `capacity` bytes, a power of two  |
+ *     | one page            | mapped twice in a row by both sides     |
+ *     +---------------------+----------------------------------------+
+ *   memfd SEGMENT_CURSOR, one page, written by the consumer, read by the router.
+ *
+ * Positions count bytes since the ring was made and run free; (position & (capacity - 1)) is the place.
+ * They are compared by unsigned difference only. */
+#ifndef TRACEFAN_SHM_RING_ABI_H
+#define TRACEFAN_SHM_RING_ABI_H
+
+#include "shm/segment_abi.h"
+
+#include <stdint.h>
+
+#define RING_PAGE         4096
+#define RING_CAPACITY_MIN (64U << 10)
+#define RING_CAPACITY_MAX (1U << 30)
+
+enum ring_overflow {
+	RING_DROP = 0,      /* no room: the new record is lost and told */
+	RING_OVERWRITE = 1, /* no room: the oldest records are lost and told (flight recorder) */
+};
+
+/* Only the router writes this page. */
+struct ring_head {
+	struct segment_header segment;
+	uint64_t capacity; /* bytes of data */
+	uint32_t overflow; /* enum ring_overflow */
+	uint32_t reserved0;
+	uint8_t pad0[48];
+	/* Own cache line: the end of the published records. Release-stored by ring_writer_publish,
+	 * acquire-loaded by the consumer. */
+	uint64_t published;
+	/* RING_OVERWRITE: records that begin before this position may be overwritten at any moment.
+	 * Advanced, with a full barrier behind it, before the bytes are overwritten. */
+	uint64_t oldest;
+	uint8_t pad1[48];
+};
+_Static_assert(sizeof(struct ring_head) == 192, "ring head");
+
+/* Only the consumer writes this page. The router loads each field once and clamps it. */
+struct ring_cursor {
+	struct segment_header segment;
+	uint64_t consumed; /* records before this position are no longer needed; release-stored */
+	/* Raised by one each time before the consumer goes to sleep; the router signals the eventfd when
+	 * the value is another than the one that it last signalled for (see shm/wake.h). */
+	uint64_t sleeps;
+	uint8_t pad[48];
+};
+_Static_assert(sizeof(struct ring_cursor) == 128, "ring cursor");
+
+#endif

@@ -1,0 +1,48 @@
+/* Making, sealing, handing out and attaching shared-memory segments (memfd). */
+#ifndef TRACEFAN_SHM_SEGMENT_H
+#define TRACEFAN_SHM_SEGMENT_H
+
+#include "shm/segment_abi.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A mapped segment. `base` is NULL and `fd` -1 when it isn't one. */
+struct segment {
+	void *base;
+	size_t size; /* bytes mapped at base */
+	int fd;
+	bool writable;
+};
+#define SEGMENT_NONE { .base = NULL, .fd = -1 }
+
+/* Who may write after the maker has mapped it. */
+enum segment_sharing {
+	SEGMENT_READ_ONLY, /* sealed against later writable mappings: only the maker writes */
+	SEGMENT_WRITABLE,  /* the peer may map it writable; its size is sealed */
+};
+
+/* Makes a memfd of `size` bytes (a multiple of the page size), maps it writable, writes the header and
+ * seals it: SHRINK, GROW and SEAL always, FUTURE_WRITE for SEGMENT_READ_ONLY. `name` is for
+ * /proc/PID/maps. Returns 0 or -errno; *ret is written only on success and owned by the caller. */
+int segment_create(const char *name, enum segment_kind kind, size_t size, enum segment_sharing sharing,
+	struct segment *ret);
+
+/* Maps a descriptor that a peer sent, after checking that it is a memfd sealed against shrinking, that
+ * its size is a multiple of the page size between `min` and `max`, and its header. On success takes
+ * ownership of fd; on failure the caller keeps it. Returns 0, -EINVAL (not a segment of this kind),
+ * -EPROTO (version or incompatible feature), -EPERM (not sealed) or another -errno. */
+int segment_attach(int fd, enum segment_kind kind, size_t min, size_t max, bool writable, struct segment *ret);
+
+/* Unmaps and closes; takes NULL and SEGMENT_NONE. */
+void segment_release(struct segment *segment);
+
+/* Makes an unmapped, fully sealed memfd that holds `size` bytes of `data`: for blobs that travel by
+ * message (format files, schemas). Returns the descriptor, owned by the caller, or -errno. */
+int segment_blob_create(const char *name, const void *data, size_t size);
+
+/* Reads such a blob, at most `max` bytes, into fresh memory with a NUL behind it; checks the seals
+ * first. Returns 0 or -errno; *ret_data is the caller's to free. */
+int segment_blob_read(int fd, size_t max, void **ret_data, size_t *ret_size);
+
+#endif
