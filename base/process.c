@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
