@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,45 +19,63 @@ void log_open(const char *program, enum log_level most)
 	log_state.most = most;
 }
 
-static size_t escape(const char *text, char *out, size_t size)
+/* Bytes that a terminal may take for a command: C0, DEL and both bytes of C1 in UTF-8 (c2 80 to c2 9f).
+ * `before` is the byte ahead of c; text ends with a NUL, so c[1] can be looked at. */
+static bool is_control(unsigned char before, const unsigned char *c)
+{
+	if (before == 0xc2 && (c[0] & 0xe0) == 0x80)
+		return true;
+	return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && (c[1] & 0xe0) == 0x80);
+}
+
+/* Writes `text` to `out`, control characters as \xNN, as far as it fits. Returns how many bytes were
+ * written; *ret_cut is set when the text's end did not fit. */
+static size_t escape(const char *text, char *out, size_t size, bool *ret_cut)
 {
 	static const char hex[] = "0123456789abcdef";
+	const unsigned char *c = (const unsigned char *)text;
+	unsigned char before = 0;
 	size_t n = 0;
 
-	for (; *text && n + 5 < size; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c >= 0x20 && c != 0x7f) {
-			out[n++] = *text;
+	for (; *c && n + 4 <= size; before = *c++) {
+		if (!is_control(before, c)) {
+			out[n++] = (char)*c;
 			continue;
 		}
 		out[n++] = '\\';
 		out[n++] = 'x';
-		out[n++] = hex[c >> 4];
-		out[n++] = hex[c & 15];
+		out[n++] = hex[*c >> 4];
+		out[n++] = hex[*c & 15];
 	}
+	*ret_cut = *c != '\0';
 	return n;
 }
 
 void log_write(enum log_level level, const char *format, ...)
 {
 	static const char *const names[] = { "error: ", "warning: ", "", "debug: " };
-	char text[2048], line[4096];
-	int saved = errno, head;
+	static const char cut_mark[] = " [cut]";
+	char text[2048], line[PIPE_BUF];
+	int saved = errno, length;
+	bool cut;
 	size_t n;
 	va_list ap;
 
 	if (level > log_state.most)
 		return;
 	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
+	length = vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	head = snprintf(line, 256, "%.200s: %s", log_state.program, names[level]);
-	n = (size_t)head;
-	n += escape(text, line + n, sizeof(line) - n - 1);
+	n = (size_t)snprintf(line, 256, "%.200s: %s", log_state.program, names[level]);
+	n += escape(text, line + n, sizeof(line) - n - sizeof(cut_mark), &cut);
+	if (cut || length >= (int)sizeof(text)) {
+		memcpy(line + n, cut_mark, sizeof(cut_mark) - 1);
+		n += sizeof(cut_mark) - 1;
+	}
 	line[n++] = '\n';
-	/* One write, so that the lines of several processes on one terminal do not mix. */
-	if (write(STDERR_FILENO, line, n) < 0)
-		errno = saved;
+	/* One write of at most PIPE_BUF bytes, so that the lines of several processes do not mix. There is
+	 * nobody to tell when it fails. */
+	while (write(STDERR_FILENO, line, n) < 0 && errno == EINTR)
+		;
 	errno = saved;
 }

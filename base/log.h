@@ -11,7 +11,8 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTE, LOG_DEBUG };
  * `program` must outlive the process's last log line. Not thread-safe; call once at start. */
 void log_open(const char *program, enum log_level most);
 
-/* Writes one line; control characters in the text are escaped. errno is kept. */
+/* Writes one line; control characters in the text are escaped, and one that is too long (about 2000 bytes)
+ * ends with " [cut]". errno is kept. */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...)   log_write(LOG_ERROR, __VA_ARGS__)

@@ -14,13 +14,29 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Gives up the supplementary groups; one that is gid itself gives nothing more and may stay, so that a root
+ * without capabilities can call this, too. */
+static int drop_groups(gid_t gid)
+{
+	gid_t only;
+	int count = getgroups(0, NULL);
+
+	if (count == 0 || (count == 1 && getgroups(1, &only) == 1 && only == gid))
+		return 0;
+	return setgroups(0, NULL) < 0 ? -errno : 0;
+}
+
 int process_drop_ids(uid_t uid, gid_t gid)
 {
 	uid_t ruid, euid, suid;
 	gid_t rgid, egid, sgid;
+	int r;
 
-	if (geteuid() == 0 && uid != 0) {
-		if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+	if (geteuid() == 0) {
+		r = drop_groups(gid);
+		if (r < 0)
+			return r;
+		if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 			return -errno;
 	}
 	if (getresuid(&ruid, &euid, &suid) < 0 || getresgid(&rgid, &egid, &sgid) < 0)

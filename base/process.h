@@ -5,8 +5,9 @@
 
 #include <sys/types.h>
 
-/* Gives up uid and gid for good (real, effective and saved; no supplementary group) and proves that
- * they can't be taken back. A process that already runs as uid/gid only checks. Returns 0 or -errno. */
+/* Becomes uid and gid for good (real, effective and saved; no supplementary group) and proves that what was
+ * before can't be taken back. A process that isn't root only checks that it is uid and gid already, and
+ * keeps its groups, which it could not give up. Returns 0 or -errno (-EPERM: it is somebody else). */
 int process_drop_ids(uid_t uid, gid_t gid);
 
 /* Empties every capability set (permitted, effective, inheritable, ambient, bounding) and sets
