@@ -20,16 +20,25 @@ struct pool_writer {
 	uint32_t *spare;      /* stack of the reader's own slots: the last returned is taken first (warm cache) */
 	uint32_t spare_count;
 	uint32_t slot_count, slot_size;
+	uint32_t filled_capacity, free_capacity;
+	struct pool_entry *entries; /* the filled ring */
+	uint8_t *data;              /* the slots */
 	uint64_t filled;      /* entries published */
+	uint64_t taken;       /* last clamped copy of what the router has read */
 	uint64_t freed;       /* entries of the free ring taken back */
 	uint64_t sequence;
 	uint64_t signalled;   /* wake_needed's memory for the router */
-	int filled_fd;        /* eventfd: the router waits for it */
-	int free_fd;          /* eventfd: the reader waits for it */
-	uint64_t refused;     /* returned indices that were out of range or not the router's */
+	int filled_fd;        /* signals the router */
+	int free_fd;          /* poll it for POLLIN: the router signals it; wake_clear takes it back */
+	int filled_wait_fd;   /* the router's ends of the two: kept to be shared with the next router, too */
+	int free_signal_fd;
+	/* What the router broke: returned indices that were out of range or not the router's, and looks at
+	 * a counter that had jumped past the ring. After the latter nothing comes back until a republish. */
+	uint64_t refused;
 };
 
-/* Makes both segments and both eventfds. Returns 0 or -errno. */
+/* Makes both segments and both wake-ups (those need /proc). slot_size is a multiple of POOL_PAGE. Returns 0
+ * or -errno. */
 int pool_writer_create(uint32_t slot_count, uint32_t slot_size, struct pool_writer *ret);
 void pool_writer_release(struct pool_writer *writer);
 
@@ -49,12 +58,14 @@ void pool_writer_publish(struct pool_writer *writer, uint32_t slot, uint32_t cpu
 int pool_writer_note(struct pool_writer *writer, const struct pool_entry *entry);
 /* Wakes the router if it sleeps: once per batch. Returns 0 or -errno. */
 int pool_writer_wake(struct pool_writer *writer);
-/* Announces that the reader will wait for free_fd and looks once more. True: it may wait. */
+/* Announces that the reader will wait for free_fd and looks once more. True: nothing has come back since
+ * the last look (take, available), so it may wait. */
 bool pool_writer_prepare_sleep(struct pool_writer *writer);
 
-/* A new router: starts both rings anew and publishes again, in order, every slot that the old one had
- * not returned (POOL_REPUBLISHED). The old router must be gone. */
-void pool_writer_republish(struct pool_writer *writer);
+/* A new router, before pool_writer_share: starts both rings anew where the old one can't have written and
+ * publishes again, in order, every slot that the old one had not returned (POOL_REPUBLISHED). The old
+ * router must be gone. Notes that it had not read are gone with it. Returns 0 or -errno. */
+int pool_writer_republish(struct pool_writer *writer);
 
 /* Descriptors for a router, duplicates owned by the caller: pool, free, filled_fd, free_fd. 0 or -errno. */
 int pool_writer_share(const struct pool_writer *writer, int ret_fds[4]);
@@ -64,9 +75,13 @@ struct pool_reader {
 	struct segment pool; /* read-only */
 	struct segment free; /* writable */
 	uint32_t slot_count, slot_size;
+	uint32_t filled_capacity, free_capacity;
+	const struct pool_entry *filled;
+	const uint8_t *slots;
 	uint64_t taken, limit, freed;
 	uint64_t signalled; /* wake_needed's memory for the reader */
-	int filled_fd, free_fd;
+	int filled_fd; /* poll it for POLLIN: the reader signals it; wake_clear takes it back */
+	int free_fd;   /* signals the reader */
 };
 
 /* Attaches to the descriptors of pool_writer_share; takes ownership of them on success only.

@@ -38,7 +38,12 @@ struct ring_head {
 	/* RING_OVERWRITE: records that begin before this position may be overwritten at any moment.
 	 * Advanced, with a full barrier behind it, before the bytes are overwritten. */
 	uint64_t oldest;
-	uint8_t pad1[48];
+	/* How many RECORD_EVENTs began before `oldest`, so that a consumer that lost some knows how many.
+	 * The writer stores oldest_next, oldest_events, oldest in this order; the count belongs to
+	 * `oldest` when oldest_next, loaded last, still equals it. */
+	uint64_t oldest_events;
+	uint64_t oldest_next;
+	uint8_t pad1[32];
 };
 _Static_assert(sizeof(struct ring_head) == 192, "ring head");
 
@@ -46,7 +51,7 @@ _Static_assert(sizeof(struct ring_head) == 192, "ring head");
 struct ring_cursor {
 	struct segment_header segment;
 	uint64_t consumed; /* records before this position are no longer needed; release-stored */
-	/* Raised by one each time before the consumer goes to sleep; the router signals the eventfd when
+	/* Raised by one each time before the consumer goes to sleep; the router signals when
 	 * the value is another than the one that it last signalled for (see shm/wake.h). */
 	uint64_t sleeps;
 	uint8_t pad[48];
