@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Runs the tests that depend on the kernel inside a guest with another one.
+
+usage: guest_test.py BUILD VERSION [NAME]...
+
+VERSION is one that get-kernel knows. Taken are the tests of the build folder that carry one of LABELS, or those
+NAMEd. One machine is booted for all of them. Exit status 77: this host can't do it, and why is said.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TREE = HERE.parent.parent
+# The rest is pure, or does not meet the kernel's tracing.
+LABELS = {"integration", "reader", "base", "guest"}
+# Modules of the standard library that are imported late, when something fails or ends.
+LATE = ("difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback", "unittest.mock")
+SETTINGS = ("TRACEFAN_SCALE=0.02", "PYTHONDONTWRITEBYTECODE=1")
+TOOLS = ("setarch",)
+
+
+def list_tests(build, names):
+    """ctest's own list: [{"name", "command", "environment"}]."""
+    out = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True).stdout
+    for test in json.loads(out)["tests"]:
+        properties = {p["name"]: p["value"] for p in test.get("properties", ())}
+        wanted = test["name"] in names if names else LABELS.intersection(properties.get("LABELS", ()))
+        if wanted and "command" in test:
+            command = test["command"]
+            # The interpreter itself: what the build found may be a wrapper that picks one.
+            if os.path.basename(command[0]).startswith("python"):
+                command = [sys.executable, *command[1:]]
+            yield {"name": test["name"], "command": command, "environment": properties.get("ENVIRONMENT", ()),
+                   "timeout": float(properties.get("TIMEOUT", 600))}
+
+
+def python_files():
+    """The interpreter and what of its library the tests load: a hundred files instead of thousands."""
+    code = ("import sys, importlib\n"
+            f"sys.path.insert(0, {str(TREE / 'tests/integration')!r})\n"
+            f"for name in ('harness', *{LATE!r}): importlib.import_module(name)\n"
+            "print(sys.executable)\n"
+            "for module in list(sys.modules.values()):\n"
+            "    print(getattr(module, '__file__', None) or '')\n"
+            "    print(getattr(module, '__cached__', None) or '')\n")
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    return {line for line in out.splitlines() if os.path.exists(line)}
+
+
+def needed_files(build, tests):
+    files = python_files() | {str(TREE / "tests"), str(HERE / "guest_run.py")}
+    for test in tests:
+        files |= {word for word in test["command"] if word.startswith("/") and os.path.exists(word)}
+    for pattern in ("tracefan*", "libtracefan*.so*", "workload_*"):
+        files |= {str(p) for p in build.glob(pattern) if p.is_file() and os.access(p, os.X_OK)}
+    which = subprocess.run(["sh", "-c", 'for tool; do command -v "$tool"; done', "sh", *TOOLS],
+                           capture_output=True, text=True).stdout
+    return files | set(which.split())
+
+
+def main(build, version, names):
+    build = pathlib.Path(build).resolve()
+    tests = list(list_tests(build, names))
+    if not tests:
+        sys.exit("guest_test: no such tests")
+    with tempfile.TemporaryDirectory() as folder:
+        plan, listing = pathlib.Path(folder, "plan"), pathlib.Path(folder, "files")
+        plan.write_text(json.dumps(tests))
+        listing.write_text("\n".join(sorted(needed_files(build, tests) | {str(plan)})))
+        words = [w for s in SETTINGS for w in ("-e", s)]
+        return subprocess.run([HERE / "run-guest", "-t", "900", "-F", listing, *words, version,
+                               sys.executable, HERE / "guest_run.py", plan]).returncode
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))
