@@ -35,12 +35,16 @@ struct tfan_options {
 	enum tfan_overflow overflow;
 	bool include_self;       /* trace this process, too */
 	bool all_events;         /* recordings: every event, without tfan_trace_create */
-	void (*logger)(void *context, int level, const char *text); /* notes; NULL: none */
+	bool force;              /* place probes that are known to endanger their program: return probes in Go's */
+	void (*logger)(void *context, int level, const char *text); /* level: enum tfan_level; NULL: none */
 	void *logger_context;
 };
 #define TFAN_OPTIONS { .size = sizeof(struct tfan_options) }
 
-/* Why the last call on this connection failed. */
+/* What the logger is told: nothing that fails a call, which tfan_failure tells. */
+enum tfan_level { TFAN_NOTE_WARNING = 1, TFAN_NOTE_NOTE = 2 };
+
+/* Why the last call on this connection failed. The numbers are the exit statuses of the tracefan command. */
 enum tfan_class {
 	TFAN_FAILED = 1, TFAN_USAGE = 2, TFAN_NOT_PERMITTED = 3, TFAN_MISSING = 4, TFAN_LOCATION = 5,
 	TFAN_FETCH_ARG = 6, TFAN_BUSY = 7,
@@ -59,6 +63,20 @@ int tfan_open(const struct tfan_options *options, struct tfan **ret);
 void tfan_close(struct tfan *tfan);
 const struct tfan_failure *tfan_failure(const struct tfan *tfan);
 
+/* The session that this is a connection to; lives as long as the connection. */
+struct tfan_session {
+	const char *name;
+	size_t ring_size;  /* the effective one */
+	bool is_recorded;  /* the events come from a recording, log or page dump */
+	bool is_text;      /* the events are read from the kernel's text: see tfan_event_suspect */
+	bool is_fallback;  /* the start-up proof of io_uring failed: poll and read instead */
+};
+const struct tfan_session *tfan_session(const struct tfan *tfan);
+
+/* The events that this user may attach to: a line "SYSTEM:EVENT" each. Valid until the next tfan_list or
+ * tfan_close. */
+int tfan_list(struct tfan *tfan, const char **ret);
+
 /* ---- traces ---- */
 
 /* Creates a trace from the command line's own notation:
@@ -73,6 +91,9 @@ void tfan_trace_close(struct tfan_trace *trace);
 
 uint64_t tfan_trace_id(const struct tfan_trace *trace);
 const char *tfan_trace_name(const struct tfan_trace *trace);
+/* What the kernel calls the event. */
+const char *tfan_trace_system(const struct tfan_trace *trace);
+const char *tfan_trace_event(const struct tfan_trace *trace);
 /* The connection's traces in the order of their making; NULL past the last. */
 struct tfan_trace *tfan_trace_at(const struct tfan *tfan, size_t i);
 
@@ -99,6 +120,7 @@ struct tfan_field {
 	enum tfan_display display;
 	unsigned int size;         /* bytes of an integer, or of an element */
 	bool is_signed, is_common; /* is_common: one of the kernel's common_ fields */
+	bool is_pointer;
 };
 size_t tfan_field_count(const struct tfan_trace *trace);
 int tfan_field_at(const struct tfan_trace *trace, size_t i, struct tfan_field *ret);
@@ -112,10 +134,11 @@ enum tfan_kind {
 };
 
 /* The next record, valid until the next call of tfan_next or tfan_close. Returns 1, 0 (none now), or a
- * negative errno (-ECONNRESET: the router is gone; -EBADMSG: the ring is damaged). */
+ * negative errno (-ECONNRESET: the router is gone; -ESHUTDOWN: TFAN_END has been returned before;
+ * -EBADMSG: the ring is damaged). What is already in the ring is delivered first. */
 int tfan_next(struct tfan *tfan, const struct tfan_event **ret);
-/* Waits at most `milliseconds` (-1: for ever) for tfan_next to have something, or for the router's end.
- * Returns 1, 0 (time is up) or a negative errno (-EINTR: a signal came). */
+/* Waits at most `milliseconds` (-1: for ever) until tfan_next may have something, be it an error. Returns 1,
+ * 0 (time is up) or a negative errno (-EINTR: a signal came). */
 int tfan_wait(struct tfan *tfan, int milliseconds);
 /* A descriptor that is readable when tfan_next may have something, for the caller's own poll loop. Call
  * tfan_next until it returns 0 before each wait. Stays the library's. */
@@ -133,6 +156,7 @@ int tfan_event_pid(const struct tfan_event *event);
 const char *tfan_event_comm(const struct tfan_event *event); /* "" when it isn't known */
 bool tfan_event_late(const struct tfan_event *event);    /* delivered after a later event */
 bool tfan_event_suspect(const struct tfan_event *event); /* text source: may hold forged parts */
+bool tfan_event_partial(const struct tfan_event *event); /* text source: the kernel cut the line */
 
 /* Fields by index. -ENODATA: this event does not have it (text source); -EBADMSG: outside the event. */
 int tfan_event_u64(const struct tfan_event *event, size_t field, uint64_t *ret);
@@ -142,6 +166,7 @@ int tfan_event_bytes(const struct tfan_event *event, size_t field, const void **
 /* Element i of an array of integers; -ERANGE past its end. */
 int tfan_event_element(const struct tfan_event *event, size_t field, size_t i, uint64_t *ret);
 
+/* TFAN_LOST_KERNEL: the kernel counts by CPU, so the lost events may or may not have been this trace's. */
 enum tfan_lost_source { TFAN_LOST_KERNEL = 1, TFAN_LOST_RING = 2, TFAN_LOST_UNDECODABLE = 3, TFAN_LOST_READER = 4 };
 struct tfan_lost {
 	enum tfan_lost_source source;

@@ -1,10 +1,14 @@
 #include "shm/pool.h"
 
+#include "base/checked.h"
 #include "base/cleanup.h"
 #include "shm/wake.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 enum slot_owner {
 	OWNER_SPARE,  /* on the reader's stack */
@@ -28,6 +32,24 @@ static uint32_t power_of_two_from(uint32_t v)
 	return p;
 }
 
+static size_t free_size(uint32_t free_capacity)
+{
+	return align_up(POOL_PAGE + (size_t)free_capacity * sizeof(uint32_t), POOL_PAGE);
+}
+
+static size_t slots_begin(uint32_t filled_capacity)
+{
+	return align_up(POOL_PAGE + (size_t)filled_capacity * sizeof(struct pool_entry), POOL_PAGE);
+}
+
+static bool sizes_valid(uint32_t slot_count, uint32_t slot_size)
+{
+	return slot_count && slot_count <= POOL_SLOT_COUNT_MAX && slot_size >= POOL_SLOT_SIZE_MIN &&
+	       slot_size <= POOL_SLOT_SIZE_MAX && !(slot_size % POOL_PAGE);
+}
+
+/* ---- the reader's end ---- */
+
 static struct pool_head *writer_head(const struct pool_writer *writer)
 {
 	return writer->pool.base;
@@ -40,7 +62,7 @@ static const struct free_head *writer_free_head(const struct pool_writer *writer
 
 static int writer_make_segments(struct pool_writer *writer)
 {
-	const size_t begin = pool_slots_offset(writer->filled_capacity);
+	const size_t begin = slots_begin(writer->filled_capacity);
 	struct pool_head *head;
 	int r;
 
@@ -48,7 +70,7 @@ static int writer_make_segments(struct pool_writer *writer)
 		SEGMENT_READ_ONLY, &writer->pool);
 	if (r < 0)
 		return r;
-	r = segment_create("tracefan-free", SEGMENT_FREE, pool_free_size(writer->free_capacity), SEGMENT_WRITABLE,
+	r = segment_create("tracefan-free", SEGMENT_FREE, free_size(writer->free_capacity), SEGMENT_WRITABLE,
 		&writer->free);
 	if (r < 0)
 		return r;
@@ -107,7 +129,7 @@ int pool_writer_create(uint32_t slot_count, uint32_t slot_size, struct pool_writ
 	};
 	int r;
 
-	if (!pool_sizes_valid(slot_count, slot_size))
+	if (!sizes_valid(slot_count, slot_size))
 		return -EINVAL;
 	r = writer_make(&writer);
 	if (r < 0) {
@@ -284,7 +306,7 @@ static int writer_renew_free(struct pool_writer *writer)
 	struct free_head *head;
 	int r;
 
-	r = segment_create("tracefan-free", SEGMENT_FREE, pool_free_size(writer->free_capacity), SEGMENT_WRITABLE, &fresh);
+	r = segment_create("tracefan-free", SEGMENT_FREE, free_size(writer->free_capacity), SEGMENT_WRITABLE, &fresh);
 	if (r < 0)
 		return r;
 	head = fresh.base;
@@ -327,6 +349,173 @@ int pool_writer_republish(struct pool_writer *writer)
 int pool_writer_share(const struct pool_writer *writer, int ret_fds[4])
 {
 	const int fds[4] = { writer->pool.fd, writer->free.fd, writer->filled_wait_fd, writer->free_signal_fd };
+	int made[4];
 
-	return segment_duplicate(fds, ret_fds, 4);
+	for (unsigned int i = 0; i < 4; i++) {
+		made[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+		if (made[i] < 0) {
+			int error = errno;
+
+			while (i)
+				(void)close_fd(made[--i]);
+			return -error;
+		}
+	}
+	for (unsigned int i = 0; i < 4; i++)
+		ret_fds[i] = made[i];
+	return 0;
+}
+
+/* ---- the router's end ---- */
+
+static struct free_head *reader_free_head(const struct pool_reader *reader)
+{
+	return reader->free.base;
+}
+
+static int reader_check_heads(struct pool_reader *reader)
+{
+	const struct pool_head *head = reader->pool.base;
+	const uint64_t filled_offset = head->filled_offset, slots_offset = head->slots_offset;
+
+	reader->slot_count = head->slot_count;
+	reader->slot_size = head->slot_size;
+	reader->filled_capacity = head->filled_capacity;
+	reader->free_capacity = head->free_capacity;
+	if (!sizes_valid(reader->slot_count, reader->slot_size))
+		return -EINVAL;
+	if (!is_power_of_two(reader->filled_capacity) || reader->filled_capacity < 4 * reader->slot_count ||
+		!is_power_of_two(reader->free_capacity) || reader->free_capacity < reader->slot_count)
+		return -EINVAL;
+	if (filled_offset != POOL_PAGE || slots_offset % POOL_PAGE ||
+		slots_offset < slots_begin(reader->filled_capacity) ||
+		!range_inside(slots_offset, (uint64_t)reader->slot_count * reader->slot_size, reader->pool.size) ||
+		reader->free.size < free_size(reader->free_capacity))
+		return -EINVAL;
+	reader->filled = (const void *)((const uint8_t *)reader->pool.base + filled_offset);
+	reader->slots = (const uint8_t *)reader->pool.base + slots_offset;
+	reader->taken = reader_free_head(reader)->taken;
+	reader->limit = reader->taken;
+	reader->freed = reader_free_head(reader)->freed;
+	return 0;
+}
+
+static int reader_make(const int fds[4], struct pool_reader *reader)
+{
+	struct stat st;
+	int r;
+
+	for (unsigned int i = 2; i < 4; i++) {
+		if (fstat(fds[i], &st) < 0)
+			return -errno;
+		if (!S_ISFIFO(st.st_mode))
+			return -EINVAL;
+	}
+	r = segment_attach(fds[0], SEGMENT_POOL, POOL_PAGE, SIZE_MAX / 2, false, &reader->pool);
+	if (r < 0)
+		return r;
+	r = segment_attach(fds[1], SEGMENT_FREE, POOL_PAGE, SIZE_MAX / 2, true, &reader->free);
+	if (r < 0)
+		return r;
+	return reader_check_heads(reader);
+}
+
+int pool_reader_attach(const int fds[4], struct pool_reader *ret)
+{
+	struct pool_reader reader = { .pool = SEGMENT_NONE, .free = SEGMENT_NONE, .filled_fd = -1, .free_fd = -1 };
+	int r;
+
+	r = reader_make(fds, &reader);
+	if (r < 0) {
+		/* The descriptors stay the caller's. */
+		reader.pool.fd = -1;
+		reader.free.fd = -1;
+		pool_reader_release(&reader);
+		return r;
+	}
+	reader.filled_fd = fds[2];
+	reader.free_fd = fds[3];
+	*ret = reader;
+	return 0;
+}
+
+void pool_reader_release(struct pool_reader *reader)
+{
+	if (!reader)
+		return;
+	segment_release(&reader->pool);
+	segment_release(&reader->free);
+	reader->filled_fd = close_fd(reader->filled_fd);
+	reader->free_fd = close_fd(reader->free_fd);
+	reader->filled = NULL;
+	reader->slots = NULL;
+}
+
+static uint64_t reader_load_filled(const struct pool_reader *reader)
+{
+	const struct pool_head *head = reader->pool.base;
+
+	/* Pairs with the release in writer_append: the entries before it and their slots' bytes are there. */
+	return __atomic_load_n(&head->filled, __ATOMIC_ACQUIRE);
+}
+
+static bool entry_valid(const struct pool_reader *reader, const struct pool_entry *entry)
+{
+	if (entry->kind < POOL_DATA || entry->kind > POOL_END)
+		return false;
+	return entry->kind != POOL_DATA || (entry->slot < reader->slot_count && entry->length <= reader->slot_size);
+}
+
+int pool_reader_next(struct pool_reader *reader, struct pool_entry *ret)
+{
+	struct pool_entry entry;
+
+	if (reader->taken == reader->limit) {
+		reader->limit = reader_load_filled(reader);
+		if (reader->taken == reader->limit)
+			return 0;
+	}
+	if (reader->limit - reader->taken > reader->filled_capacity)
+		return -EBADMSG;
+	entry = reader->filled[reader->taken & (reader->filled_capacity - 1)];
+	if (!entry_valid(reader, &entry))
+		return -EBADMSG;
+	reader->taken++;
+	/* The entry has been copied and may be overwritten. Pairs with the acquire in writer_unread. */
+	__atomic_store_n(&reader_free_head(reader)->taken, reader->taken, __ATOMIC_RELEASE);
+	*ret = entry;
+	return 1;
+}
+
+const void *pool_reader_slot(const struct pool_reader *reader, uint32_t slot)
+{
+	return reader->slots + (size_t)slot * reader->slot_size;
+}
+
+void pool_reader_return(struct pool_reader *reader, uint32_t slot)
+{
+	uint32_t *ring = (void *)((uint8_t *)reader->free.base + POOL_PAGE);
+
+	__atomic_store_n(&ring[reader->freed & (reader->free_capacity - 1)], slot, __ATOMIC_RELAXED);
+	reader->freed++;
+	/* Publishes the index, and that the slot's bytes have been read. Pairs with the acquire in
+	 * writer_take_back. */
+	__atomic_store_n(&reader_free_head(reader)->freed, reader->freed, __ATOMIC_RELEASE);
+}
+
+int pool_reader_wake(struct pool_reader *reader)
+{
+	const struct pool_head *head = reader->pool.base;
+
+	if (!wake_needed(&head->reader_sleeps, &reader->signalled))
+		return 0;
+	return wake_signal(reader->free_fd);
+}
+
+bool pool_reader_prepare_sleep(struct pool_reader *reader)
+{
+	if (reader->taken != reader->limit)
+		return false;
+	wake_prepare_sleep(&reader_free_head(reader)->router_sleeps);
+	return reader_load_filled(reader) == reader->taken;
 }

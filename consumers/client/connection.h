@@ -1,0 +1,61 @@
+/* One connection to a session: socket, ring, the descriptor to poll, the traces. */
+#ifndef TRACEFAN_CONSUMERS_CLIENT_CONNECTION_H
+#define TRACEFAN_CONSUMERS_CLIENT_CONNECTION_H
+
+#include "consumers/client/clock_model.h"
+#include "consumers/client/event.h"
+#include "consumers/client/failure.h"
+#include "consumers/client/trace.h"
+#include "shm/control.h"
+#include "shm/ring.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tfan {
+	struct failure failure;
+	int socket, epoll;
+	bool attached; /* `ring` is one */
+	/* Set when tfan_next found nothing and announced sleep: the router signals the eventfd with the next
+	 * record. While it is set and nothing was read, asking again costs no announcement. */
+	bool asleep;
+	bool ended;    /* the end record has been delivered, or the connection broke */
+	int broken;    /* -errno that every later tfan_next returns; 0: none */
+	uint64_t cookie;
+	struct ring_reader ring;
+	struct tfan_event event;
+	uint64_t overwritten; /* of ring.lost_events, what has been told */
+	struct clock_model clock;
+
+	struct trace_part *last; /* of the last event: most events are of the same trace as the one before */
+	struct trace_index index;
+	struct tfan_trace **traces; /* in the order of their making */
+	size_t trace_count, trace_room;
+	struct tfan_trace **closed; /* see trace_bury */
+	size_t closed_count, closed_room;
+
+	struct tfan_session session;
+	char session_name[CONTROL_NAME_MAX];
+	struct ledger_session end_ledger; /* valid once has_end_ledger */
+	bool has_end_ledger;
+	char *list; /* what tfan_list returned last */
+	bool all_events, force;
+	void (*logger)(void *context, int level, const char *text);
+	void *logger_context;
+};
+
+/* Sends a request, whose header is filled in here, and waits for its checked reply. Returns 0 or -errno
+ * with the failure set; what the reply's status says is the caller's to look at. */
+int connection_call(struct tfan *tfan, uint16_t type, void *request, uint32_t size, int fd,
+	struct control_message *ret);
+
+/* The same for requests that are answered by control_status: a status other than 0 is a failure, too.
+ * With `ret_fd` the reply must bring one descriptor, which is then the caller's. */
+int connection_ask(struct tfan *tfan, uint16_t type, void *request, uint32_t size, int *ret_fd);
+
+/* A note for the caller's logger. */
+void connection_note(struct tfan *tfan, enum tfan_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

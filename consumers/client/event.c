@@ -1,0 +1,189 @@
+#include "consumers/client/event.h"
+
+#include "consumers/client/connection.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum tfan_kind tfan_event_kind(const struct tfan_event *event)
+{
+	return (enum tfan_kind)event->kind;
+}
+
+struct tfan_trace *tfan_event_trace(const struct tfan_event *event)
+{
+	return event->part ? event->part->trace : NULL;
+}
+
+uint64_t tfan_event_time(const struct tfan_event *event)
+{
+	return event->time;
+}
+
+uint64_t tfan_event_wall(const struct tfan_event *event)
+{
+	return clock_model_wall(&event->tfan->clock, event->time);
+}
+
+int tfan_event_cpu(const struct tfan_event *event)
+{
+	uint16_t cpu = event->record->cpu;
+
+	return cpu == RECORD_CPU_NONE ? -1 : cpu;
+}
+
+int tfan_event_pid(const struct tfan_event *event)
+{
+	return event->record->pid;
+}
+
+const char *tfan_event_comm(const struct tfan_event *event)
+{
+	char *comm = event->tfan->event.comm;
+
+	/* A copy: the record's array may be full, without a NUL. */
+	comm[0] = '\0';
+	if (event->record->flags & RECORD_COMM)
+		memcpy(comm, event->record->comm, RECORD_COMM_SIZE);
+	comm[RECORD_COMM_SIZE] = '\0';
+	return comm;
+}
+
+bool tfan_event_late(const struct tfan_event *event)
+{
+	return event->record->flags & RECORD_LATE;
+}
+
+bool tfan_event_suspect(const struct tfan_event *event)
+{
+	return event->record->flags & RECORD_SUSPECT;
+}
+
+bool tfan_event_partial(const struct tfan_event *event)
+{
+	return event->record->flags & RECORD_PARTIAL;
+}
+
+/* ---- fields ---- */
+
+static const struct field *field_of(const struct tfan_event *event, size_t i)
+{
+	const struct trace_part *part = event->part;
+
+	return part && i < part->field_count ? &part->fields[i] : NULL;
+}
+
+static int read_checked(const struct tfan_event *event, const struct field *field, uint64_t *ret)
+{
+	return schema_read_integer(&event->part->schema, field->schema, event->payload, event->payload_size, ret);
+}
+
+#define LOAD(type)                                                                                 \
+	({                                                                                         \
+		type loaded_;                                                                      \
+		memcpy(&loaded_, event->payload + field->offset, sizeof(loaded_));                 \
+		loaded_;                                                                           \
+	})
+
+int tfan_event_u64(const struct tfan_event *event, size_t i, uint64_t *ret)
+{
+	const struct field *field = field_of(event, i);
+
+	if (__builtin_expect(!field, 0))
+		return -EINVAL;
+	if (__builtin_expect(!event->direct, 0))
+		return read_checked(event, field, ret);
+	switch (field->access) {
+	case FIELD_U8:
+		*ret = LOAD(uint8_t);
+		return 0;
+	case FIELD_U16:
+		*ret = LOAD(uint16_t);
+		return 0;
+	case FIELD_U32:
+		*ret = LOAD(uint32_t);
+		return 0;
+	case FIELD_U64:
+		*ret = LOAD(uint64_t);
+		return 0;
+	case FIELD_S8:
+		*ret = (uint64_t)LOAD(int8_t);
+		return 0;
+	case FIELD_S16:
+		*ret = (uint64_t)LOAD(int16_t);
+		return 0;
+	case FIELD_S32:
+		*ret = (uint64_t)LOAD(int32_t);
+		return 0;
+	case FIELD_CHECKED:
+	default:
+		return read_checked(event, field, ret);
+	}
+}
+
+int tfan_event_i64(const struct tfan_event *event, size_t i, int64_t *ret)
+{
+	uint64_t value;
+	int rc = tfan_event_u64(event, i, &value);
+
+	if (rc == 0)
+		*ret = (int64_t)value;
+	return rc;
+}
+
+int tfan_event_bytes(const struct tfan_event *event, size_t i, const void **ret, size_t *ret_size)
+{
+	const struct field *field = field_of(event, i);
+	const uint8_t *bytes;
+	size_t size;
+	int rc;
+
+	if (!field)
+		return -EINVAL;
+	rc = schema_read_bytes(&event->part->schema, field->schema, event->payload, event->payload_size, &bytes,
+		&size);
+	if (rc == 0) {
+		*ret = bytes;
+		*ret_size = size;
+	}
+	return rc;
+}
+
+int tfan_event_element(const struct tfan_event *event, size_t i, size_t at, uint64_t *ret)
+{
+	const struct field *field = field_of(event, i);
+
+	if (!field)
+		return -EINVAL;
+	return schema_read_element(&event->part->schema, field->schema, event->payload, event->payload_size, at,
+		ret);
+}
+
+/* ---- what is no event ---- */
+
+int tfan_event_lost(const struct tfan_event *event, struct tfan_lost *ret)
+{
+	struct record_lost lost;
+
+	if (event->kind != TFAN_LOST && event->kind != TFAN_GAP)
+		return -EINVAL;
+	memcpy(&lost, event->payload, sizeof(lost));
+	ret->source = lost.source >= LOST_KERNEL && lost.source <= LOST_READER ?
+		(enum tfan_lost_source)lost.source : TFAN_LOST_KERNEL;
+	ret->cpu = lost.cpu < RECORD_CPU_NONE ? (int)lost.cpu : -1;
+	ret->counted = lost.count != LOST_COUNT_UNKNOWN;
+	ret->count = ret->counted ? lost.count : lost.at_least;
+	ret->from = lost.from;
+	ret->to = lost.to;
+	return 0;
+}
+
+int tfan_event_end(const struct tfan_event *event, enum tfan_end_reason *ret, const char **ret_message)
+{
+	if (event->kind != TFAN_END)
+		return -EINVAL;
+	*ret = event->end_reason >= END_STOPPED && event->end_reason <= END_REFUSED ?
+		(enum tfan_end_reason)event->end_reason : TFAN_END_ERROR;
+	*ret_message = event->end_message;
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* Why a call on a connection failed: one place per connection that holds the class, the position and the words. */
+#ifndef TRACEFAN_CONSUMERS_CLIENT_FAILURE_H
+#define TRACEFAN_CONSUMERS_CLIENT_FAILURE_H
+
+#include "consumers/client/tracefan.h"
+#include "shm/control_abi.h"
+
+#define FAILURE_TEXT_MAX 1536
+
+struct failure {
+	struct tfan_failure public; /* `message` points into text */
+	bool refused;               /* the router said no; otherwise the call did not get that far */
+	char text[FAILURE_TEXT_MAX];
+};
+
+void failure_init(struct failure *failure);
+
+/* Stores the failure and returns -error, or -EIO where error is 0, for the caller to return. The arguments
+ * may point into the failure's own text. */
+int failure_set(struct failure *failure, enum tfan_class category, int error, int position,
+	const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Appends words to the message that is there, for example near names. */
+void failure_append(struct failure *failure, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Takes over the router's own words. `status` and the numbers are the peer's: they are clamped to what the
+ * public enumeration holds. `text` is the user's text that the position counts in, `shift` where it begins
+ * in what the user wrote. */
+int failure_take(struct failure *failure, uint32_t status, const struct control_failure *from, int shift);
+
+#endif

@@ -1,0 +1,218 @@
+#include "consumers/client/location.h"
+
+#include "base/cleanup.h"
+#include "consumers/client/connection.h"
+#include "consumers/client/elf.h"
+#include "consumers/client/fetch.h"
+#include "consumers/client/near.h"
+#include "consumers/client/probe_spec.h"
+#include "consumers/client/usdt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct location {
+	struct probe_spec spec;
+	struct elf_file file; /* uprobes and static probes */
+	uint64_t offset;      /* uprobes: in the file */
+	struct usdt_site *sites; /* static probes; owned */
+	size_t site_count;
+	struct fetch_places places; /* of the last request */
+};
+
+const char *location_name(const struct location *location)
+{
+	return location->spec.name;
+}
+
+size_t location_count(const struct location *location)
+{
+	return location->spec.kind == PROBE_USDT ? location->site_count : 1;
+}
+
+int location_fd(const struct location *location)
+{
+	return location->file.fd;
+}
+
+void location_free(struct location *location)
+{
+	if (!location)
+		return;
+	elf_file_release(&location->file);
+	free(location->sites);
+	free(location);
+}
+
+/* Says where in the user's text the thing stands that the failure is about. */
+static int at(struct tfan *tfan, int rc, int position)
+{
+	if (rc && tfan->failure.public.position < 0)
+		tfan->failure.public.position = position;
+	return rc;
+}
+
+/* Go moves its stacks while a return address on them is the kernel's trampoline, and then crashes. */
+static int check_go(struct tfan *tfan, const struct location *location)
+{
+	if (location->spec.kind != PROBE_URETPROBE || !location->file.is_go)
+		return 0;
+	if (!tfan->force)
+		return failure_set(&tfan->failure, TFAN_LOCATION, EPERM, location->spec.place_position,
+			"%s is a Go program, which a return probe can crash: probe the place of the return "
+			"instead (uprobe:PATH:SYMBOL+OFFSET), or force it", location->file.path);
+	connection_note(tfan, TFAN_NOTE_WARNING, "%s is a Go program: a return probe can crash it",
+		location->file.path);
+	return 0;
+}
+
+static int resolve_in_file(struct tfan *tfan, struct location *location)
+{
+	const struct probe_spec *spec = &location->spec;
+	int rc = elf_file_open(spec->path, &location->file, &tfan->failure);
+
+	if (rc)
+		return at(tfan, rc, spec->place_position);
+	rc = check_go(tfan, location);
+	if (rc)
+		return rc;
+	if (spec->kind == PROBE_USDT) {
+		rc = usdt_find(&location->file, spec->system, spec->event, &location->sites, &location->site_count,
+			&tfan->failure);
+	} else if (spec->by_offset) {
+		location->offset = spec->offset;
+		rc = elf_file_check_offset(&location->file, spec->offset, &tfan->failure);
+	} else {
+		rc = elf_file_symbol(&location->file, spec->symbol, spec->offset, &location->offset, &tfan->failure);
+	}
+	return at(tfan, rc, spec->symbol_position);
+}
+
+int location_find(struct tfan *tfan, const char *probe, struct location **ret)
+{
+	struct location *location = calloc(1, sizeof(*location));
+	struct probe_spec_error error;
+	int rc;
+
+	if (!location)
+		return failure_set(&tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
+	location->file.fd = -1;
+	rc = probe_spec_parse(probe, &location->spec, &error);
+	if (rc)
+		rc = failure_set(&tfan->failure, TFAN_USAGE, -rc, error.position, "%s", error.message);
+	else if (probe_spec_in_file(location->spec.kind))
+		rc = resolve_in_file(tfan, location);
+	if (rc) {
+		location_free(location);
+		return rc;
+	}
+	*ret = location;
+	return 0;
+}
+
+/* The file's name is for messages alone: of a long one, the end says more. */
+static void shown_path(char *out, size_t size, const char *path)
+{
+	size_t length = strlen(path);
+
+	if (length < size)
+		memcpy(out, path, length + 1);
+	else
+		(void)snprintf(out, size, "...%s", path + length - (size - 4));
+}
+
+static void note_left_out(struct tfan *tfan, const struct location *location, const struct usdt_args *args)
+{
+	for (size_t i = 0; i < args->count; i++)
+		if (args->rows[i].reason)
+			connection_note(tfan, TFAN_NOTE_NOTE, "argument %zu of %s is left out: %s", i + 1,
+				location->spec.symbol, args->rows[i].reason);
+}
+
+int location_request(struct tfan *tfan, struct location *location, size_t i, struct control_create *ret)
+{
+	const struct probe_spec *spec = &location->spec;
+	const struct usdt_site *site = spec->kind == PROBE_USDT ? &location->sites[i] : NULL;
+	struct fetch_context context = {
+		.kind = spec->kind,
+		.machine = location->file.machine,
+		.is_64 = location->file.is_64,
+		.usdt = site ? &site->args : NULL,
+	};
+	struct probe_spec_error error;
+
+	memset(ret, 0, sizeof(*ret));
+	if (fetch_pack(spec, &context, ret, &location->places, &error) < 0)
+		return failure_set(&tfan->failure, TFAN_FETCH_ARG, EINVAL, error.position, "%s", error.message);
+	ret->kind = spec->kind;
+	ret->offset = site ? site->offset : probe_spec_in_file(spec->kind) ? location->offset : spec->offset;
+	ret->ref_offset = site ? site->ref_offset : 0;
+	ret->maxactive = spec->maxactive;
+	if (spec->kind == PROBE_TRACEPOINT) {
+		memcpy(ret->system, spec->system, sizeof(ret->system));
+		memcpy(ret->event, spec->event, sizeof(ret->event));
+	}
+	memcpy(ret->symbol, spec->symbol, sizeof(ret->symbol));
+	shown_path(ret->path, sizeof(ret->path), location->file.path);
+	memcpy(ret->filter, spec->filter, sizeof(ret->filter));
+	if (site && spec->arg_count == 0)
+		note_left_out(tfan, location, &site->args);
+	return 0;
+}
+
+/* Adds what the user may have meant to a refused tracepoint. A list that can't be had is no new failure. */
+static void add_near_tracepoints(struct tfan *tfan, const struct location *location)
+{
+	const struct tfan_failure kept = tfan->failure.public;
+	char wanted[2 * CONTROL_NAME_MAX + 2], line[NEAR_NAME_MAX], words[512];
+	CLEANUP_FREE char *message = strdup(tfan->failure.text);
+	const char *list;
+	struct near near;
+
+	(void)snprintf(wanted, sizeof(wanted), "%s:%s", location->spec.system, location->spec.event);
+	near_init(&near, wanted);
+	if (!message)
+		return;
+	if (tfan_list(tfan, &list) == 0) {
+		while (*list) {
+			size_t size = strcspn(list, "\n");
+
+			if (size < sizeof(line)) {
+				memcpy(line, list, size);
+				line[size] = '\0';
+				near_offer(&near, line);
+			}
+			list += size + (list[size] == '\n');
+		}
+	}
+	(void)failure_set(&tfan->failure, kept.category, kept.error, kept.position, "%s%s", message,
+		near_text(&near, words, sizeof(words)));
+}
+
+int location_refused(struct tfan *tfan, const struct location *location, uint32_t status,
+	const struct control_failure *from)
+{
+	const struct probe_spec *spec = &location->spec;
+	int rc = failure_take(&tfan->failure, status, from, 0);
+	struct tfan_failure *failure = &tfan->failure.public;
+
+	switch (failure->category) {
+	case TFAN_USAGE:
+		if (failure->position >= 0)
+			failure->position += spec->filter_position;
+		break;
+	case TFAN_FETCH_ARG:
+		failure->position = fetch_position(&location->places, failure->position);
+		break;
+	case TFAN_LOCATION:
+		failure->position = spec->symbol_position;
+		if (spec->kind == PROBE_TRACEPOINT)
+			add_near_tracepoints(tfan, location);
+		break;
+	default:
+		break;
+	}
+	return rc;
+}

@@ -1,0 +1,258 @@
+/* Reading: from the ring's records to the caller's events, and sleeping until there are some. */
+#include "consumers/client/connection.h"
+
+#include "shm/wake.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static int damaged(struct tfan *tfan)
+{
+	tfan->broken = failure_set(&tfan->failure, TFAN_FAILED, EBADMSG, -1,
+		"the ring of session \"%s\" is damaged: its router is broken", tfan->session_name);
+	return tfan->broken;
+}
+
+/* Copies what counts of the record: the router could write it at any time. `size` has been checked. */
+static inline void take_record(struct tfan *tfan, const struct record_header *record, uint32_t size)
+{
+	struct tfan_event *event = &tfan->event;
+
+	event->record = record;
+	event->payload = (const uint8_t *)(record + 1);
+	event->payload_size = size;
+	event->time = record->time;
+}
+
+/* Returns 1 (an event for the caller), 0 (of a trace that is closed, or not known) or -errno. */
+static inline int take_event(struct tfan *tfan, const struct record_header *record)
+{
+	struct tfan_event *event = &tfan->event;
+	struct trace_part *part = tfan->last;
+	uint64_t id = record->trace_id;
+
+	if (!part || part->id != id) {
+		part = trace_index_find(&tfan->index, id);
+		if (!part) {
+			int rc = tfan->all_events ? trace_adopt(tfan, id, &part) : -ENOENT;
+
+			if (rc == -ENOENT)
+				return 0;
+			if (rc)
+				return rc;
+		}
+		if (part->trace->unknown)
+			return 0;
+		tfan->last = part;
+	}
+	take_record(tfan, record, ring_reader_payload_size(&tfan->ring, record));
+	event->kind = TFAN_EVENT;
+	event->part = part;
+	event->direct = event->payload_size >= part->direct_size;
+	return 1;
+}
+
+static int take_clock(struct tfan *tfan)
+{
+	struct record_clock clock;
+
+	memcpy(&clock, tfan->event.payload, sizeof(clock));
+	clock_model_add(&tfan->clock, clock.mono, clock.real, clock.error);
+	return 0;
+}
+
+static int take_end(struct tfan *tfan)
+{
+	struct record_end end;
+
+	memcpy(&end, tfan->event.payload, sizeof(end));
+	tfan->end_ledger = end.session;
+	tfan->has_end_ledger = true;
+	memcpy(tfan->event.end_message, end.message, sizeof(end.message));
+	tfan->event.end_message[sizeof(end.message) - 1] = '\0';
+	tfan->event.end_reason = end.reason;
+	tfan->ended = true;
+	return 1;
+}
+
+/* What is no event. Kinds of a newer router are passed over. Returns as take_event. */
+static int take_other(struct tfan *tfan, const struct record_header *record, uint32_t size)
+{
+	static const struct {
+		uint8_t kind; /* enum tfan_kind */
+		uint32_t least; /* bytes of payload */
+		int (*take)(struct tfan *tfan); /* NULL: to the caller as it is */
+	} rows[] = {
+		[RECORD_LOST] = { TFAN_LOST, sizeof(struct record_lost), NULL },
+		[RECORD_STATE] = { TFAN_STATE, 0, NULL },
+		[RECORD_GAP] = { TFAN_GAP, sizeof(struct record_lost), NULL },
+		[RECORD_END] = { TFAN_END, sizeof(struct record_end), take_end },
+		[RECORD_FLUSHED] = { TFAN_FLUSHED, 0, NULL },
+		[RECORD_CLOCK] = { TFAN_EVENT, sizeof(struct record_clock), take_clock },
+	};
+	uint8_t kind = record->kind;
+
+	if (kind >= sizeof(rows) / sizeof(rows[0]) || rows[kind].kind == 0)
+		return 0;
+	if (size < rows[kind].least)
+		return damaged(tfan);
+	take_record(tfan, record, size);
+	tfan->event.kind = rows[kind].kind;
+	tfan->event.part = NULL;
+	tfan->event.direct = false;
+	return rows[kind].take ? rows[kind].take(tfan) : 1;
+}
+
+static inline int take(struct tfan *tfan, const struct record_header *record)
+{
+	if (record->kind == RECORD_EVENT)
+		return take_event(tfan, record);
+	return take_other(tfan, record, ring_reader_payload_size(&tfan->ring, record));
+}
+
+/* RING_OVERWRITE: records were overwritten before they could be read. What was lost lies between the last
+ * record that was read and the next, which is kept for the next call. Returns as take_event. */
+static int overwritten(struct tfan *tfan)
+{
+	struct tfan_event *event = &tfan->event;
+	const struct record_header *next = NULL;
+	uint64_t from = event->time, lost;
+	int rc;
+
+	do
+		rc = ring_reader_next(&tfan->ring, &next);
+	while (rc == -EOVERFLOW);
+	if (rc < 0)
+		return damaged(tfan);
+	event->pending = rc == 1 ? next : NULL;
+	lost = tfan->ring.lost_events - tfan->overwritten;
+	tfan->overwritten = tfan->ring.lost_events;
+	/* Only records that are no events were lost: they are told again by the ledger. */
+	if (lost == 0)
+		return 0;
+	event->overwritten.header = (struct record_header){
+		.size = sizeof(event->overwritten),
+		.kind = RECORD_LOST,
+		.cpu = RECORD_CPU_NONE,
+		.time = rc == 1 ? next->time : from,
+		.payload_size = sizeof(event->overwritten.lost),
+	};
+	event->overwritten.lost = (struct record_lost){
+		.source = LOST_RING,
+		.cpu = RECORD_CPU_NONE,
+		.count = lost,
+		.at_least = lost,
+		.from = from,
+		.to = event->overwritten.header.time,
+	};
+	return take_other(tfan, &event->overwritten.header, sizeof(event->overwritten.lost));
+}
+
+/* Whether the router closed, or sent what nobody asked for. */
+static int look_at_socket(struct tfan *tfan)
+{
+	char byte;
+	ssize_t n = recv(tfan->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n > 0)
+		return failure_set(&tfan->failure, TFAN_FAILED, EPROTO, -1,
+			"session \"%s\" sent a message that nobody asked for", tfan->session_name);
+	return failure_set(&tfan->failure, TFAN_FAILED, ECONNRESET, -1,
+		"session \"%s\" is gone: its router ended or was restarted", tfan->session_name);
+}
+
+/* Nothing is in the ring. Returns 1 (look again), 0 (the caller may sleep), or why there will never be more.
+ *
+ * The order matters: the signal of an earlier sleep is taken back before the next sleep is announced, and
+ * the socket is looked at before the ring's last look, so that what a router published before it went is
+ * still delivered. */
+static int idle(struct tfan *tfan)
+{
+	int rc;
+
+	if (tfan->broken)
+		return tfan->broken;
+	if (tfan->ended) {
+		tfan->broken = failure_set(&tfan->failure, TFAN_FAILED, ESHUTDOWN, -1,
+			"session \"%s\" has ended", tfan->session_name);
+		return tfan->broken;
+	}
+	if (tfan->asleep) {
+		rc = look_at_socket(tfan);
+		if (rc) {
+			tfan->broken = rc;
+			return 1;
+		}
+		if (wake_clear(tfan->ring.wake_fd) == -EAGAIN)
+			return 0;
+	} else {
+		(void)wake_clear(tfan->ring.wake_fd);
+	}
+	tfan->asleep = ring_reader_prepare_sleep(&tfan->ring);
+	return tfan->asleep ? 0 : 1;
+}
+
+/* The next record of the ring, or the one that was kept. Returns 1, 0 (none now), or -errno. */
+static inline int next_record(struct tfan *tfan, const struct record_header **ret)
+{
+	if (__builtin_expect(tfan->event.pending != NULL, 0)) {
+		*ret = tfan->event.pending;
+		tfan->event.pending = NULL;
+		return 1;
+	}
+	return ring_reader_next(&tfan->ring, ret);
+}
+
+int tfan_next(struct tfan *tfan, const struct tfan_event **ret)
+{
+	const struct record_header *record;
+	int rc;
+
+	if (tfan->closed_count > 0)
+		trace_bury(tfan);
+	if (!tfan->attached)
+		return tfan->broken;
+	do {
+		rc = next_record(tfan, &record);
+		if (rc == 1) {
+			tfan->asleep = false;
+			rc = take(tfan, record);
+		} else if (rc == 0) {
+			rc = idle(tfan);
+			if (rc <= 0)
+				return rc;
+			rc = 0;
+		} else {
+			rc = rc == -EOVERFLOW ? overwritten(tfan) : damaged(tfan);
+		}
+	} while (rc == 0);
+	if (rc == 1)
+		*ret = &tfan->event;
+	return rc;
+}
+
+int tfan_wait(struct tfan *tfan, int milliseconds)
+{
+	struct pollfd fd = { .fd = tfan->epoll, .events = POLLIN };
+	int n;
+
+	if (!tfan->attached || tfan->event.pending || tfan->broken || tfan->ended)
+		return 1;
+	if (!tfan->asleep) {
+		tfan->asleep = ring_reader_prepare_sleep(&tfan->ring);
+		if (!tfan->asleep)
+			return 1;
+	}
+	n = poll(&fd, 1, milliseconds);
+	return n < 0 ? -errno : n;
+}
+
+int tfan_fd(struct tfan *tfan)
+{
+	return tfan->epoll;
+}

@@ -1,0 +1,87 @@
+/* A trace as this connection sees it, and the index that finds it by the id in a record. */
+#ifndef TRACEFAN_CONSUMERS_CLIENT_TRACE_H
+#define TRACEFAN_CONSUMERS_CLIENT_TRACE_H
+
+#include "consumers/client/tracefan.h"
+#include "shm/schema.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a field is read: by one load where the schema allows it, decided once when the schema comes. */
+enum field_access {
+	FIELD_CHECKED = 0, /* by shm/schema.h: foreign byte order, text source, dynamic place, no integer */
+	FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64,
+	FIELD_S8, FIELD_S16, FIELD_S32,
+};
+
+struct field {
+	uint32_t offset;
+	enum field_access access;
+	const struct schema_field *schema;
+};
+
+/* What the router knows as one trace. A static probe may stand at several places of a program; then the
+ * user's one trace has a part for each, whose events all have the same fields. */
+struct trace_part {
+	struct tfan_trace *trace;
+	uint64_t id;
+	void *schema_bytes;   /* owned; read from the router's sealed segment and checked once */
+	struct schema schema; /* view of schema_bytes */
+	struct field *fields; /* owned; without the hidden ones */
+	size_t field_count;
+	uint32_t direct_size; /* a payload of this size holds every field that is read by one load */
+};
+
+struct tfan_trace {
+	struct tfan *tfan;
+	char *name; /* owned */
+	struct trace_part **parts; /* owned */
+	size_t part_count;
+	bool closed;  /* given back: freed when no event can refer to it any more */
+	bool unknown; /* all_events: the router would not say what it is; its events are passed over */
+};
+
+/* id -> part: open addressing, at most half full. */
+struct trace_index {
+	struct trace_index_row {
+		uint64_t id;
+		struct trace_part *part; /* NULL: free */
+	} *rows;
+	size_t room, used; /* room is a power of two, or 0 */
+};
+
+void trace_index_release(struct trace_index *index);
+/* Returns 0, -EEXIST or -ENOMEM. */
+int trace_index_add(struct trace_index *index, struct trace_part *part);
+void trace_index_remove(struct trace_index *index, const struct trace_part *part);
+
+static inline size_t trace_index_place(const struct trace_index *index, uint64_t id)
+{
+	return (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (index->room - 1);
+}
+
+static inline struct trace_part *trace_index_find(const struct trace_index *index, uint64_t id)
+{
+	if (index->room == 0)
+		return NULL;
+	for (size_t i = trace_index_place(index, id);; i = (i + 1) & (index->room - 1)) {
+		const struct trace_index_row *row = &index->rows[i];
+
+		if (!row->part || row->id == id)
+			return row->part;
+	}
+}
+
+/* Fetches the schema of a trace that this connection did not create (all_events) and takes the trace in.
+ * A trace that the router doesn't know is taken in as unknown. Returns 0 or -errno with the failure set. */
+int trace_adopt(struct tfan *tfan, uint64_t id, struct trace_part **ret);
+
+/* Frees the traces that were closed while an event could still refer to them. */
+void trace_bury(struct tfan *tfan);
+
+/* Frees it without telling the router. */
+void trace_free(struct tfan_trace *trace);
+
+#endif
