@@ -29,7 +29,8 @@ enum control_type {
 	CONTROL_HELLO = 1,       /* control_hello; reply control_welcome */
 	CONTROL_ATTACH = 2,      /* control_attach; reply control_attached + fds: ring, cursor, eventfd */
 	CONTROL_CREATE = 3,      /* control_create (+ fd: the open target file, for uprobes and USDT); reply control_created */
-	CONTROL_SCHEMA = 4,      /* control_id; reply control_status + fd: schema segment */
+	CONTROL_SCHEMA = 4,      /* control_id; reply control_status + fd: schema segment; on success failure.message
+				  * is the trace's name, for who did not make it itself */
 	CONTROL_SET_FILTER = 5,  /* control_set_filter; reply control_status; a RECORD_FILTER marks the place */
 	CONTROL_SET_ENABLED = 6, /* control_set_enabled; reply control_status */
 	CONTROL_STATS = 7,       /* control_id; reply control_stats */
@@ -54,6 +55,7 @@ enum control_type {
 	CONTROL_READER_LIST = 39,   /* control_id (id 0) + fd: the consumer's socket; reply control_status + fd: blob */
 	CONTROL_CONSUMER = 40,      /* control_consumer + fd: the consumer's socket: it attached or left; its process is
 				     * kept out of the trace; reply control_status */
+	CONTROL_NAMES = 41,         /* control_id (id 0); reply control_status + fd: names blob as of now */
 
 	/* a restarted reader -> router, on the consumers' socket; the kernel must vouch for uid 0 */
 	CONTROL_READER = 64,        /* control_router_welcome + the same fds; no reply */
@@ -304,7 +306,7 @@ enum control_fact {
 	FACT_STATS = 5,          /* per_cpu/cpuN/stats; `id` is N (the account blob) */
 	FACT_UPROBE_PROFILE = 6, /* uprobe_profile (the account blob) */
 	FACT_KPROBE_PROFILE = 7, /* kprobe_profile (the account blob) */
-	FACT_FORMAT = 8,         /* an event's format file (recordings) */
+	FACT_FORMAT = 8,         /* recordings: system, NUL, the consumer's name for it or nothing, NUL, the format file */
 };
 
 struct control_fact_header {

@@ -201,6 +201,7 @@ static const struct row rows[] = {
 	{ CONTROL_READER_FLUSH, &layout_id, 0, 0, &layout_status, 0 },
 	{ CONTROL_READER_LIST, &layout_id, 1, 1, &layout_status, 1 },
 	{ CONTROL_CONSUMER, &layout_consumer, 1, 1, &layout_status, 0 },
+	{ CONTROL_NAMES, &layout_id, 0, 0, &layout_status, 1 },
 
 	{ CONTROL_READER, &layout_router_welcome, 7, 7, NULL, 0 },
 

@@ -55,6 +55,7 @@ enum lost_source {
 	LOST_UNDECODABLE = 3, /* a damaged sub-buffer */
 	LOST_READER = 4,      /* taken out of the kernel by a reader that died before publishing */
 };
+#define LOST_SOURCES 5 /* one more than the greatest of them */
 
 #define LOST_COUNT_UNKNOWN UINT64_MAX
 
