@@ -3,12 +3,30 @@
 #ifndef TRACEFAN_SHM_POOL_H
 #define TRACEFAN_SHM_POOL_H
 
+#include "base/checked.h"
 #include "shm/pool_abi.h"
 #include "shm/segment.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Sizes that both ends compute from the numbers in pool_head. */
+static inline bool pool_sizes_valid(uint32_t slot_count, uint32_t slot_size)
+{
+	return slot_count && slot_count <= POOL_SLOT_COUNT_MAX && slot_size >= POOL_SLOT_SIZE_MIN &&
+	       slot_size <= POOL_SLOT_SIZE_MAX && !(slot_size % POOL_PAGE);
+}
+
+static inline size_t pool_slots_offset(uint32_t filled_capacity)
+{
+	return align_up(POOL_PAGE + (size_t)filled_capacity * sizeof(struct pool_entry), POOL_PAGE);
+}
+
+static inline size_t pool_free_size(uint32_t free_capacity)
+{
+	return align_up(POOL_PAGE + (size_t)free_capacity * sizeof(uint32_t), POOL_PAGE);
+}
 
 /* ---- the reader's end ---- */
 struct pool_slot_state; /* who owns a slot, and what was published in it */

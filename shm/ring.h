@@ -3,6 +3,7 @@
 #ifndef TRACEFAN_SHM_RING_H
 #define TRACEFAN_SHM_RING_H
 
+#include "base/checked.h"
 #include "shm/record_abi.h"
 #include "shm/ring_abi.h"
 #include "shm/segment.h"
@@ -11,6 +12,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+static inline bool ring_capacity_valid(uint64_t capacity)
+{
+	return is_power_of_two(capacity) && capacity >= RING_CAPACITY_MIN && capacity <= RING_CAPACITY_MAX;
+}
+
+/* Bytes of the largest record that a ring takes. */
+static inline uint64_t ring_record_max(uint64_t capacity)
+{
+	return capacity / 4 < RECORD_SIZE_MAX ? capacity / 4 : RECORD_SIZE_MAX;
+}
 
 /* ---- the router's end ---- */
 struct ring_writer {

@@ -25,6 +25,13 @@ enum ring_overflow {
 	RING_OVERWRITE = 1, /* no room: the oldest records are lost and told (flight recorder) */
 };
 
+/* A record's position and how many RECORD_EVENTs began before it. */
+struct ring_resume {
+	uint64_t position;
+	uint64_t events;
+};
+_Static_assert(sizeof(struct ring_resume) == 16, "ring resume");
+
 /* Only the router writes this page. */
 struct ring_head {
 	struct segment_header segment;
@@ -38,12 +45,12 @@ struct ring_head {
 	/* RING_OVERWRITE: records that begin before this position may be overwritten at any moment.
 	 * Advanced, with a full barrier behind it, before the bytes are overwritten. */
 	uint64_t oldest;
-	/* How many RECORD_EVENTs began before `oldest`, so that a consumer that lost some knows how many.
-	 * The writer stores oldest_next, oldest_events, oldest in this order; the count belongs to
-	 * `oldest` when oldest_next, loaded last, still equals it. */
-	uint64_t oldest_events;
-	uint64_t oldest_next;
-	uint8_t pad1[32];
+	/* RING_OVERWRITE: where a consumer that was overtaken goes on. The writer fills in the pair that is
+	 * not in use, then raises `turn` (release-stored), then `oldest`: pair `turn & 1` is whole as long
+	 * as `turn` stays the same, even if the writer is interrupted for long. */
+	uint64_t turn;
+	struct ring_resume resume[2];
+	uint8_t pad1[8];
 };
 _Static_assert(sizeof(struct ring_head) == 192, "ring head");
 
@@ -51,11 +58,13 @@ _Static_assert(sizeof(struct ring_head) == 192, "ring head");
 struct ring_cursor {
 	struct segment_header segment;
 	uint64_t consumed; /* records before this position are no longer needed; release-stored */
-	/* Raised by one each time before the consumer goes to sleep; the router signals when
-	 * the value is another than the one that it last signalled for (see shm/wake.h). */
+	uint8_t pad0[56];
+	/* Own cache line, for the router looks at it with each batch: raised by one each time before the
+	 * consumer goes to sleep; the router signals when the value is another than the one that it last
+	 * signalled for (see shm/wake.h). */
 	uint64_t sleeps;
-	uint8_t pad[48];
+	uint8_t pad1[56];
 };
-_Static_assert(sizeof(struct ring_cursor) == 128, "ring cursor");
+_Static_assert(sizeof(struct ring_cursor) == 192, "ring cursor");
 
 #endif

@@ -18,6 +18,8 @@
 #endif
 
 #define PAGE 4096
+/* As `repeat`: past every segment's end. */
+#define NO_REPEAT (SIZE_MAX & ~(size_t)(PAGE - 1))
 
 static int memfd(const char *name)
 {
@@ -139,14 +141,20 @@ static int check_header(const struct segment_header *header, enum segment_kind k
 	return 0;
 }
 
-static int attach(int fd, enum segment_kind kind, size_t size, size_t repeat, bool writable,
-	struct segment *ret)
+int segment_attach_repeated(int fd, enum segment_kind kind, size_t min, size_t max, size_t repeat,
+	bool writable, struct segment *ret)
 {
 	struct segment mapped = SEGMENT_NONE;
 	struct segment_header header;
+	size_t size;
 	int r;
 
-	r = map(fd, size, repeat, writable, &mapped);
+	r = sealed_size(fd, F_SEAL_SHRINK, &size);
+	if (r < 0)
+		return r;
+	if (size < PAGE || size < min || size > max || size % PAGE || repeat % PAGE)
+		return -EINVAL;
+	r = map(fd, size, repeat < size ? repeat : size, writable, &mapped);
 	if (r < 0)
 		return r;
 	memcpy(&header, mapped.base, sizeof(header));
@@ -160,31 +168,9 @@ static int attach(int fd, enum segment_kind kind, size_t size, size_t repeat, bo
 	return 0;
 }
 
-int segment_attach_repeated(int fd, enum segment_kind kind, size_t min, size_t max, size_t repeat,
-	bool writable, struct segment *ret)
-{
-	size_t size;
-	int r;
-
-	r = sealed_size(fd, F_SEAL_SHRINK, &size);
-	if (r < 0)
-		return r;
-	if (size < PAGE || size < min || size > max || size % PAGE || repeat > size)
-		return -EINVAL;
-	return attach(fd, kind, size, repeat, writable, ret);
-}
-
 int segment_attach(int fd, enum segment_kind kind, size_t min, size_t max, bool writable, struct segment *ret)
 {
-	size_t size;
-	int r;
-
-	r = sealed_size(fd, F_SEAL_SHRINK, &size);
-	if (r < 0)
-		return r;
-	if (size < PAGE || size < min || size > max || size % PAGE)
-		return -EINVAL;
-	return attach(fd, kind, size, size, writable, ret);
+	return segment_attach_repeated(fd, kind, min, max, NO_REPEAT, writable, ret);
 }
 
 void segment_release(struct segment *segment)
@@ -195,6 +181,27 @@ void segment_release(struct segment *segment)
 		(void)munmap(segment->base, segment->size);
 	(void)close_fd(segment->fd);
 	*segment = (struct segment)SEGMENT_NONE;
+}
+
+int segment_duplicate(const int *fds, int *ret_fds, unsigned int n)
+{
+	int made[8];
+
+	if (n > ARRAY_SIZE(made))
+		return -EINVAL;
+	for (unsigned int i = 0; i < n; i++) {
+		made[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+		if (made[i] < 0) {
+			int error = errno;
+
+			while (i)
+				(void)close_fd(made[--i]);
+			return -error;
+		}
+	}
+	for (unsigned int i = 0; i < n; i++)
+		ret_fds[i] = made[i];
+	return 0;
 }
 
 int segment_blob_create(const char *name, const void *data, size_t size)

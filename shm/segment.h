@@ -49,6 +49,10 @@ int segment_attach_repeated(int fd, enum segment_kind kind, size_t min, size_t m
 /* Unmaps and closes; takes NULL and SEGMENT_NONE. Closes nothing when `fd` was set to -1 before. */
 void segment_release(struct segment *segment);
 
+/* Duplicates n (at most 8) descriptors for a peer, close-on-exec, all or none: ret_fds are owned by the
+ * caller. Returns 0 or -errno. */
+int segment_duplicate(const int *fds, int *ret_fds, unsigned int n);
+
 /* Makes an unmapped, fully sealed memfd that holds `size` bytes of `data`: for blobs that travel by
  * message (format files, schemas). Returns the descriptor, owned by the caller, or -errno. */
 int segment_blob_create(const char *name, const void *data, size_t size);

@@ -8,7 +8,7 @@
 
 uint64_t workload_call(uint64_t n, const char *text);
 
-__attribute__((noinline, noclone)) uint64_t workload_call(uint64_t n, const char *text)
+__attribute__((noinline)) uint64_t workload_call(uint64_t n, const char *text)
 {
 	/* Keeps the call and both arguments. */
 	__asm__ volatile("" : "+r"(n) : "r"(text) : "memory");

@@ -1,0 +1,256 @@
+#include "shm/ring.h"
+
+#include "base/checked.h"
+#include "base/cleanup.h"
+#include "shm/wake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* How often a consumer tries to load a whole ring_resume. Each failure is an advance of the writer by a step
+ * within a few loads; so many in a row are no chance. */
+#define RESUME_TRIES 1000
+
+static const struct ring_head *reader_head(const struct ring_reader *reader)
+{
+	return reader->head.base;
+}
+
+static uint64_t reader_load_published(const struct ring_reader *reader)
+{
+	/* Pairs with the release in ring_writer_publish: the records before it are there. */
+	return __atomic_load_n(&reader_head(reader)->published, __ATOMIC_ACQUIRE);
+}
+
+static void reader_store_cursor(struct ring_reader *reader, uint64_t position)
+{
+	struct ring_cursor *cursor = reader->cursor.base;
+
+	reader->released = position;
+	/* Pairs with the acquire in writer_load_cursor: all reads of the bytes before it are done. */
+	__atomic_store_n(&cursor->consumed, position, __ATOMIC_RELEASE);
+}
+
+static int check_wait_fd(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISFIFO(st.st_mode) ? 0 : -EINVAL;
+}
+
+static int reader_check_head(struct ring_reader *reader)
+{
+	const struct ring_head *head = reader_head(reader);
+	const struct ring_cursor *cursor = reader->cursor.base;
+	const uint64_t capacity = __atomic_load_n(&head->capacity, __ATOMIC_RELAXED);
+	const uint32_t overflow = __atomic_load_n(&head->overflow, __ATOMIC_RELAXED);
+
+	/* The whole segment is mapped with its data a second time behind it. */
+	if (!ring_capacity_valid(capacity) || reader->head.size != RING_PAGE + 2 * capacity)
+		return -EINVAL;
+	if ((overflow != RING_DROP && overflow != RING_OVERWRITE) || head->reserved0)
+		return -EINVAL;
+	reader->data = (const uint8_t *)reader->head.base + RING_PAGE;
+	reader->capacity = capacity;
+	reader->record_max = ring_record_max(capacity);
+	reader->overflow = overflow;
+	reader->position = align_up(cursor->consumed, RECORD_ALIGN);
+	reader->limit = reader->position;
+	reader->released = reader->position;
+	if (overflow == RING_DROP && reader_load_published(reader) - reader->position > capacity)
+		return -EINVAL;
+	return 0;
+}
+
+static int reader_make(const int fds[3], struct ring_reader *reader)
+{
+	int r;
+
+	r = check_wait_fd(fds[2]);
+	if (r < 0)
+		return r;
+	r = segment_attach_repeated(fds[0], SEGMENT_RING, RING_PAGE + RING_CAPACITY_MIN,
+		RING_PAGE + (size_t)RING_CAPACITY_MAX, RING_PAGE, false, &reader->head);
+	if (r < 0)
+		return r;
+	r = segment_attach(fds[1], SEGMENT_CURSOR, RING_PAGE, RING_PAGE, true, &reader->cursor);
+	if (r < 0)
+		return r;
+	r = reader_check_head(reader);
+	if (r < 0)
+		return r;
+	if (reader->overflow == RING_OVERWRITE) {
+		reader->copy_size = reader->record_max;
+		reader->copy = malloc(reader->copy_size);
+		if (!reader->copy)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int ring_reader_attach(const int fds[3], struct ring_reader *ret)
+{
+	struct ring_reader reader = { .head = SEGMENT_NONE, .cursor = SEGMENT_NONE, .wake_fd = -1 };
+	int r;
+
+	r = reader_make(fds, &reader);
+	if (r < 0) {
+		/* The descriptors stay the caller's. */
+		reader.head.fd = -1;
+		reader.cursor.fd = -1;
+		ring_reader_release(&reader);
+		return r;
+	}
+	reader.wake_fd = fds[2];
+	*ret = reader;
+	return 0;
+}
+
+void ring_reader_release(struct ring_reader *reader)
+{
+	if (!reader)
+		return;
+	segment_release(&reader->head);
+	segment_release(&reader->cursor);
+	reader->wake_fd = close_fd(reader->wake_fd);
+	free(reader->copy);
+	reader->copy = NULL;
+	reader->data = NULL;
+}
+
+static int reader_break(struct ring_reader *reader)
+{
+	reader->broken = true;
+	/* From here on ring_reader_next always comes to the slow part, which says so. */
+	reader->limit = reader->position;
+	return -EBADMSG;
+}
+
+static int reader_load_resume(const struct ring_reader *reader, struct ring_resume *ret)
+{
+	const struct ring_head *head = reader_head(reader);
+
+	for (int i = 0; i < RESUME_TRIES; i++) {
+		/* Pairs with the release in writer_store_oldest: the pair is there. */
+		const uint64_t turn = __atomic_load_n(&head->turn, __ATOMIC_ACQUIRE);
+		const struct ring_resume *resume = &head->resume[turn & 1];
+		const uint64_t position = __atomic_load_n(&resume->position, __ATOMIC_RELAXED);
+		const uint64_t events = __atomic_load_n(&resume->events, __ATOMIC_RELAXED);
+
+		/* Pairs with barrier_full in writer_store_oldest: had the pair been filled in anew, so
+		 * would `turn` be another. */
+		barrier_acquire();
+		if (__atomic_load_n(&head->turn, __ATOMIC_RELAXED) == turn) {
+			*ret = (struct ring_resume){ .position = position, .events = events };
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+/* Goes on at the oldest record that is still whole. */
+static int reader_resume(struct ring_reader *reader)
+{
+	struct ring_resume resume;
+	uint64_t published, skipped, events;
+
+	if (reader_load_resume(reader, &resume) < 0)
+		return reader_break(reader);
+	published = reader_load_published(reader);
+	skipped = resume.position - reader->position;
+	events = resume.events - reader->events;
+	/* A writer pushes out only what it has published, and no record is smaller than its header. */
+	if (!skipped || skipped > published - reader->position || skipped % RECORD_ALIGN ||
+		events > skipped / sizeof(struct record_header))
+		return reader_break(reader);
+	reader->overwritten += skipped;
+	reader->lost_events += events;
+	reader->events = resume.events;
+	reader->position = resume.position;
+	reader->limit = published;
+	reader_store_cursor(reader, resume.position);
+	return -EOVERFLOW;
+}
+
+/* Copies by words that are each loaded once: the writer may be overwriting them. `size` is a multiple of
+ * RECORD_ALIGN within the copy. */
+static void copy_words(uint8_t *to, const uint8_t *from, size_t size)
+{
+	uint64_t *target = (uint64_t *)(void *)to;
+	const uint64_t *source = (const uint64_t *)(const void *)from;
+
+	for (size_t i = 0; i < size / sizeof(*target); i++)
+		target[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
+}
+
+/* RING_OVERWRITE: copies the record at `position`, then proves that the copy is whole. */
+static int reader_copy(struct ring_reader *reader, const struct record_header **ret)
+{
+	const struct record_header *record =
+		(const void *)(reader->data + (reader->position & (reader->capacity - 1)));
+	struct record_header *copy = (void *)reader->copy;
+	const uint32_t size = __atomic_load_n(&record->size, __ATOMIC_RELAXED);
+	/* A torn size must not lead outside, so it is checked before it is known to be whole. */
+	bool plausible = ring_reader_plausible(reader, size, 0);
+	uint64_t oldest;
+
+	if (plausible)
+		copy_words(reader->copy, (const uint8_t *)record, size);
+	/* Pairs with barrier_full in writer_store_oldest: if any byte above was a new one, so is `oldest`. */
+	barrier_acquire();
+	oldest = __atomic_load_n(&reader_head(reader)->oldest, __ATOMIC_RELAXED);
+	if ((int64_t)(oldest - reader->position) > 0) {
+		/* Pairs with the release of `oldest`: the pair that is loaded next is at least as far. */
+		barrier_acquire();
+		return reader_resume(reader);
+	}
+	if (!plausible || copy->size != size || !ring_reader_plausible(reader, size, copy->payload_size))
+		return reader_break(reader);
+	reader->position += size;
+	reader->current_size = size;
+	reader->events += copy->kind == RECORD_EVENT;
+	*ret = copy;
+	return 1;
+}
+
+int ring_reader_next_slow(struct ring_reader *reader, const struct record_header **ret)
+{
+	if (reader->broken)
+		return -EBADMSG;
+	/* The record of the last call is given up by this one. */
+	reader->current_size = 0;
+	if (reader->position == reader->limit) {
+		reader->limit = reader_load_published(reader);
+		if (reader->overflow == RING_DROP && reader->limit - reader->position > reader->capacity)
+			return reader_break(reader);
+	}
+	if (reader->position - reader->released >= reader->capacity / 8 ||
+		(reader->position == reader->limit && reader->position != reader->released))
+		reader_store_cursor(reader, reader->position);
+	if (reader->position == reader->limit)
+		return 0;
+	if (reader->overflow == RING_OVERWRITE)
+		return reader_copy(reader, ret);
+	return ring_reader_take(reader, ret) > 0 ? 1 : reader_break(reader);
+}
+
+void ring_reader_release_read(struct ring_reader *reader)
+{
+	const uint64_t begin = reader->position - reader->current_size;
+
+	if (begin != reader->released)
+		reader_store_cursor(reader, begin);
+}
+
+bool ring_reader_prepare_sleep(struct ring_reader *reader)
+{
+	struct ring_cursor *cursor = reader->cursor.base;
+
+	if (reader->broken || reader->position != reader->limit)
+		return false;
+	wake_prepare_sleep(&cursor->sleeps);
+	return reader_load_published(reader) == reader->position;
+}

@@ -1,0 +1,177 @@
+#include "shm/ring.h"
+
+#include "base/cleanup.h"
+#include "shm/wake.h"
+
+#include <errno.h>
+
+/* RING_OVERWRITE gives way in steps of a part of the ring, so that the barrier is not paid per record. */
+#define OVERWRITE_STEPS 64
+
+static struct ring_head *writer_head(const struct ring_writer *writer)
+{
+	return writer->head.base;
+}
+
+static int writer_make(size_t capacity, enum ring_overflow overflow, struct ring_writer *writer)
+{
+	struct ring_head *head;
+	int r;
+
+	r = segment_create_repeated("tracefan-ring", SEGMENT_RING, RING_PAGE + capacity, RING_PAGE,
+		SEGMENT_READ_ONLY, &writer->head);
+	if (r < 0)
+		return r;
+	r = segment_create("tracefan-cursor", SEGMENT_CURSOR, RING_PAGE, SEGMENT_WRITABLE, &writer->cursor);
+	if (r < 0)
+		return r;
+	r = segment_protect(&writer->cursor);
+	if (r < 0)
+		return r;
+	r = wake_create(&writer->wait_fd, &writer->wake_fd);
+	if (r < 0)
+		return r;
+	head = writer_head(writer);
+	head->capacity = capacity;
+	head->overflow = overflow;
+	writer->data = (uint8_t *)writer->head.base + RING_PAGE;
+	writer->capacity = capacity;
+	writer->record_max = ring_record_max(capacity);
+	writer->overflow = overflow;
+	return 0;
+}
+
+int ring_writer_create(size_t capacity, enum ring_overflow overflow, struct ring_writer *ret)
+{
+	struct ring_writer writer = {
+		.head = SEGMENT_NONE, .cursor = SEGMENT_NONE, .wake_fd = -1, .wait_fd = -1
+	};
+	int r;
+
+	if (!ring_capacity_valid(capacity) || (overflow != RING_DROP && overflow != RING_OVERWRITE))
+		return -EINVAL;
+	r = writer_make(capacity, overflow, &writer);
+	if (r < 0) {
+		ring_writer_release(&writer);
+		return r;
+	}
+	*ret = writer;
+	return 0;
+}
+
+void ring_writer_release(struct ring_writer *writer)
+{
+	if (!writer)
+		return;
+	segment_release(&writer->head);
+	segment_release(&writer->cursor);
+	writer->wake_fd = close_fd(writer->wake_fd);
+	writer->wait_fd = close_fd(writer->wait_fd);
+	writer->data = NULL;
+}
+
+/* Loads the consumer's cursor once. It may only move forward and not past what was published; any other
+ * value is the consumer's own loss: it counts as not having moved. */
+static void writer_load_cursor(struct ring_writer *writer)
+{
+	const struct ring_cursor *cursor = writer->cursor.base;
+	uint64_t consumed;
+
+	/* Pairs with the release in reader_store_cursor: the consumer has done with the bytes before it. */
+	consumed = __atomic_load_n(&cursor->consumed, __ATOMIC_ACQUIRE);
+	if (consumed - writer->consumed <= writer->published - writer->consumed)
+		writer->consumed = consumed;
+}
+
+/* Makes known that what begins before writer->oldest may be overwritten from now on. */
+static void writer_store_oldest(struct ring_writer *writer)
+{
+	struct ring_head *head = writer_head(writer);
+	const uint64_t turn = head->turn + 1;
+	struct ring_resume *resume = &head->resume[turn & 1];
+
+	/* Not before the last `turn`, which takes readers off this pair: barrier_full below saw to that.
+	 * Pairs with barrier_acquire in reader_load_resume. */
+	__atomic_store_n(&resume->position, writer->oldest, __ATOMIC_RELAXED);
+	__atomic_store_n(&resume->events, writer->oldest_events, __ATOMIC_RELAXED);
+	/* Publishes the pair. Pairs with the acquire in reader_load_resume. */
+	__atomic_store_n(&head->turn, turn, __ATOMIC_RELEASE);
+	/* Who sees this finds a pair that is at least as far. Pairs with barrier_acquire in reader_copy. */
+	__atomic_store_n(&head->oldest, writer->oldest, __ATOMIC_RELEASE);
+	/* Before the caller overwrites bytes. Pairs with barrier_acquire in reader_copy: whoever copied a
+	 * byte that was written after this also sees the new `oldest`. */
+	barrier_full();
+}
+
+/* Declares the oldest records overwritten until `size` bytes are free, and some more for the next ones.
+ * The sizes are this process's own: nobody else can write to the ring. */
+static void writer_push_out(struct ring_writer *writer, size_t size)
+{
+	const uint64_t used = writer->reserved - writer->oldest;
+	const uint64_t step = writer->capacity / OVERWRITE_STEPS;
+	uint64_t want = used + size - writer->capacity;
+	uint64_t gone = 0;
+
+	/* Only whole, published records are pushed out, so that `oldest` never passes `published`. */
+	if (want > writer->published - writer->oldest)
+		(void)ring_writer_publish(writer);
+	if (want < step)
+		want = step < used ? step : used;
+	while (gone < want && writer->oldest + gone != writer->published) {
+		const struct record_header *record =
+			(const void *)(writer->data + ((writer->oldest + gone) & (writer->capacity - 1)));
+
+		gone += record->size;
+		writer->oldest_events += record->kind == RECORD_EVENT;
+	}
+	writer->oldest += gone;
+	writer_store_oldest(writer);
+	writer->floor = writer->oldest;
+}
+
+struct record_header *ring_writer_reserve_slow(struct ring_writer *writer, size_t size)
+{
+	uint64_t position = writer->reserved;
+
+	if (size > writer->record_max)
+		return NULL;
+	if (writer->overflow == RING_OVERWRITE) {
+		writer_push_out(writer, size);
+	} else {
+		writer_load_cursor(writer);
+		writer->floor = writer->consumed;
+		if (size > writer->capacity - (position - writer->floor))
+			return NULL;
+	}
+	writer->reserved = position + size;
+	return (struct record_header *)(void *)(writer->data + (position & (writer->capacity - 1)));
+}
+
+int ring_writer_publish(struct ring_writer *writer)
+{
+	const struct ring_cursor *cursor = writer->cursor.base;
+
+	if (writer->published == writer->reserved)
+		return 0;
+	writer->published = writer->reserved;
+	/* Publishes the records' bytes. Pairs with the acquire in reader_load_published. */
+	__atomic_store_n(&writer_head(writer)->published, writer->published, __ATOMIC_RELEASE);
+	if (!wake_needed(&cursor->sleeps, &writer->signalled))
+		return 0;
+	return wake_signal(writer->wake_fd);
+}
+
+uint64_t ring_writer_used(struct ring_writer *writer)
+{
+	writer_load_cursor(writer);
+	if (writer->overflow == RING_OVERWRITE && writer->consumed - writer->oldest > writer->reserved - writer->oldest)
+		return writer->reserved - writer->oldest;
+	return writer->reserved - writer->consumed;
+}
+
+int ring_writer_share(const struct ring_writer *writer, int ret_fds[3])
+{
+	const int fds[3] = { writer->head.fd, writer->cursor.fd, writer->wait_fd };
+
+	return segment_duplicate(fds, ret_fds, 3);
+}
