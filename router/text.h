@@ -15,9 +15,10 @@ enum text_kind {
 	TEXT_EVENT = 1,    /* a prefix and a body; `name` may be empty (function tracer, bpf_trace_printk of 4.x, ...) */
 	TEXT_LOST,         /* CPU:n [LOST m EVENTS] or, count unknown, CPU:n [LOST EVENTS] */
 	TEXT_STACK,        /* " => symbol": belongs to the event above */
-	TEXT_COMMENT,      /* '#' lines, headers, "##### CPU 2 buffer started ####" */
+	TEXT_COMMENT,      /* '#' lines, headers, "##### CPU 2 buffer started ####", trace-cmd's "cpus=8" */
 	TEXT_CONTINUATION, /* no prefix: more of the event above, whose text held a newline */
 	TEXT_EMPTY,
+	TEXT_GRAPH,        /* a function graph tracer's line, " 3)   0.081 us    |  foo();": `cpu` and `body` only */
 };
 
 #define TEXT_COUNT_UNKNOWN UINT64_MAX
@@ -34,18 +35,22 @@ struct text_line {
 	/* TEXT_EVENT */
 	struct text_piece comm;  /* as printed; "<...>" when the kernel did not know it */
 	int32_t pid, tgid;       /* tgid -1: not printed or unknown */
-	uint32_t cpu;            /* also TEXT_LOST */
+	uint32_t cpu;            /* also TEXT_LOST, TEXT_GRAPH */
 	struct text_piece flags; /* irq-info characters, may be empty */
-	uint64_t time;           /* ns; microseconds are times 1000 */
-	bool time_is_ns;         /* nine digits were printed */
-	struct text_piece name;  /* the event's name, without its colon */
-	struct text_piece body;  /* what follows ": " */
+	uint64_t time;           /* ns; microseconds are times 1000; with a clock that counts, its number */
+	bool time_is_ns;         /* nine digits were printed, or the clock counts */
+	struct text_piece name;  /* the event's name, without its colon; of a system call "sys_openat" */
+	struct text_piece body;  /* what follows the name's ": "; of a system call, and where there is no name, all */
 	/* TEXT_LOST */
 	uint64_t lost;           /* or TEXT_COUNT_UNKNOWN */
 };
 
-/* Takes one line (no newline in it, or ones that belong to the event's text) apart. Never fails: what has
- * no known shape is TEXT_CONTINUATION. */
+/* Takes one line (no newline in it, or ones that belong to the event's text or the thread's name) apart.
+ * Never fails: what has no known shape is TEXT_CONTINUATION.
+ *
+ * The prefix is the first one that is whole, with at least six digits of time: no thread's name has room
+ * for such a one, while the event's text may well hold one. Leading blanks of a name are lost: the kernel
+ * fills names up with blanks. */
 void text_line_parse(const char *line, size_t size, struct text_line *ret);
 
 /* A stream of text cut into lines: keeps an unfinished last line until its rest comes. */

@@ -13,8 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Nothing in the text says where a string ends but what the kernel prints behind it, and a traced program
+ * chooses what its strings hold. So that it can't choose that, too, the probes of a text session have one
+ * more argument behind each string, a constant whose name begins so and ends with the session's random
+ * tag: "s=+0(%di):string tfc_0_TAG=\\0:u8". In the schema it is SCHEMA_HIDDEN. */
+#define TEXT_CANARY "tfc_"
+
 /* Makes the text schema (SCHEMA_TEXT) of an event whose binary schema is `binary`; NULL: only "text". The
- * bytes are for schema_view, owned by the caller. Returns 0 or -errno. */
+ * bytes are for schema_view, owned by the caller. Its print_format is not the kernel's but the template of
+ * router/text_template.h. Fields that the kernel doesn't print, or not as they are (flags as words, hashed
+ * pointers), are there but never present; common fields are left out. Returns 0 or -errno. */
 int text_schema_make(const struct schema *binary, const char *system, const char *event, void **ret_bytes,
 	size_t *ret_size);
 
@@ -23,7 +31,12 @@ int text_schema_make(const struct schema *binary, const char *system, const char
  * 32-bit field is -100), negative, (fault), uprobe and kprobe bodies "(address) n=1 s=\"x\"", syscall
  * bodies "sys_openat(dfd: ffffff9c, ...)" and "sys_openat -> 0x3". Strings stand in quotes with nothing
  * escaped: the end is the last quote that the following fields allow; *ret_suspect is set when more than
- * one reading was possible. Returns 0, -ENOSPC or -EBADMSG (no reading at all: only "text" is set). */
+ * one reading was possible. A system call's body is its whole text, from the name on.
+ *
+ * Returns 0; -EBADMSG: no reading at all, only "text" is set; -EAGAIN: as that, because the text ends
+ * inside a string, so that the next line is more of it, whatever it looks like (router/text_join.h asks for
+ * this); -ENOSPC: `room`, or the 16 bits of offsets, are too small for the body, and nothing is set;
+ * -EINVAL: not a text schema. *ret_size and *ret_suspect are set in the first three cases. */
 int text_fields_encode(const struct schema *schema, const struct text_piece *body, void *payload, size_t room,
 	size_t *ret_size, bool *ret_suspect);
 

@@ -1,0 +1,209 @@
+#include "router/text_pairs.h"
+
+#include <string.h>
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_name(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
+}
+
+static bool is_opening(char c)
+{
+	return is_blank(c) || c == ',' || c == '(' || c == '{' || c == '[' || c == '|' || c == '\n';
+}
+
+/* Whether a pair's "name=" or "name: " begins at `at`; its value's beginning, or NULL. `$retval=`
+ * is one. */
+static const char *pair_at(const char *at, const char *end, struct text_piece *ret_name)
+{
+	const char *start = at;
+
+	if (at < end && *at == '$')
+		at++;
+	while (at < end && is_name(*at))
+		at++;
+	if (at == start || at == end || is_digit(*start))
+		return NULL;
+	*ret_name = (struct text_piece){ start, (size_t)(at - start) };
+	if (*at == '=')
+		return end - at > 1 && at[1] == '=' ? NULL : at + 1;
+	if (*at != ':' || at + 1 == end || !is_blank(at[1]))
+		return NULL;
+	while (at + 1 < end && is_blank(at[1]))
+		at++;
+	return at + 1;
+}
+
+/* Where the next pair begins after `at`, or the end. */
+static const char *next_pair(const char *at, const char *end)
+{
+	struct text_piece name;
+
+	for (; at < end; at++)
+		if (is_opening(*at) && pair_at(at + 1, end, &name))
+			return at;
+	return end;
+}
+
+/* The value of a pair at `at`, whose neighbour begins at `limit`. Returns where it ends. */
+static const char *take_value(const char *at, const char *limit, struct text_pair *ret)
+{
+	const char *end = limit;
+
+	ret->quoted = false;
+	ret->value = (struct text_piece){ at, 0 };
+	if (at == limit)
+		return at;
+	if (*at == '"' || *at == '\'') {
+		const char *close = memrchr(at + 1, *at, (size_t)(limit - at - 1));
+
+		if (close) {
+			ret->quoted = true;
+			ret->value = (struct text_piece){ at + 1, (size_t)(close - at - 1) };
+			return close + 1;
+		}
+	}
+	while (end > at && (is_blank(end[-1]) || end[-1] == ',' || end[-1] == '\r'))
+		end--;
+	if (end > at && limit == end && (end[-1] == ')' || end[-1] == '}') &&
+		!memchr(at, end[-1] == ')' ? '(' : '{', (size_t)(end - at)))
+		end--;
+	ret->value.size = (size_t)(end - at);
+	return end;
+}
+
+bool text_pairs_next(const char **at, const char *end, struct text_pair *ret)
+{
+	const char *start = *at;
+	const char *value = pair_at(start, end, &ret->name);
+
+	if (!value) {
+		start = next_pair(start, end);
+		if (start == end)
+			return false;
+		value = pair_at(start + 1, end, &ret->name);
+	}
+	*at = take_value(value, next_pair(value, end), ret);
+	return true;
+}
+
+/* ---- values of fields ---- */
+
+static int hex_digit(char c)
+{
+	if (is_digit(c))
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool read_digits(const char *at, const char *end, unsigned int base, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (at == end)
+		return false;
+	for (; at < end; at++) {
+		int digit = hex_digit(*at);
+
+		if (digit < 0 || (unsigned int)digit >= base ||
+			value > (UINT64_MAX - (uint64_t)digit) / base)
+			return false;
+		value = value * base + (uint64_t)digit;
+	}
+	*ret = value;
+	return true;
+}
+
+/* The number that the whole of [at, end) is, up to a blank or comma. In which base a bare one
+ * stands the field's schema says: what the kernel prints in hex it printed without 0x for long. */
+static bool read_number(const char *at, const char *end, bool hex, uint64_t *ret)
+{
+	const char *stop = at;
+	bool negative;
+
+	while (stop < end && !is_blank(*stop) && *stop != ',')
+		stop++;
+	negative = at < stop && *at == '-';
+	if (negative)
+		at++;
+	if (stop - at > 2 && at[0] == '0' && at[1] == 'x') {
+		if (!read_digits(at + 2, stop, 16, ret))
+			return false;
+	} else if (!read_digits(at, stop, hex ? 16 : 10, ret)) {
+		return false;
+	}
+	if (negative)
+		*ret = -*ret;
+	return true;
+}
+
+static void set_integer(struct text_payload *payload, uint32_t field, const struct text_pair *pair)
+{
+	const struct schema_field *f = &payload->schema->fields[field];
+	const char *at = pair->value.at, *end = at + pair->value.size;
+	bool hex = f->display == SCHEMA_HEX || (f->flags & SCHEMA_POINTER);
+	uint64_t value;
+
+	if (pair->value.size == 4 && memcmp(at, "true", 4) == 0)
+		text_payload_integer(payload, field, 1);
+	else if (pair->value.size == 5 && memcmp(at, "false", 5) == 0)
+		text_payload_integer(payload, field, 0);
+	else if (read_number(at, end, hex, &value))
+		text_payload_integer(payload, field, value);
+}
+
+static bool is_fault(const struct text_pair *pair)
+{
+	return !pair->quoted && pair->value.size == 7 && memcmp(pair->value.at, "(fault)", 7) == 0;
+}
+
+static int field_of(const struct schema *schema, const struct text_piece *name)
+{
+	for (uint32_t i = 0; i < schema->header->field_count; i++) {
+		const char *known = schema_string(schema, schema->fields[i].name);
+
+		if (strncmp(known, name->at, name->size) == 0 && !known[name->size])
+			return (int)i;
+	}
+	return -1;
+}
+
+unsigned int text_pairs_encode(
+	const struct text_piece *body, struct text_payload *payload, bool *ret_suspect)
+{
+	const char *at = body->at, *end = at + body->size;
+	uint32_t last = payload->schema->header->field_count - 1;
+	struct text_pair pair;
+	unsigned int count = 0;
+
+	*ret_suspect = false;
+	while (text_pairs_next(&at, end, &pair)) {
+		int field = field_of(payload->schema, &pair.name);
+
+		if (field < 0 || (uint32_t)field == last || is_fault(&pair))
+			continue;
+		if (text_payload_has(payload, (uint32_t)field)) {
+			*ret_suspect = true;
+			continue;
+		}
+		if (payload->classes[field] == 's')
+			text_payload_string(
+				payload, (uint32_t)field, pair.value.at, pair.value.size);
+		else
+			set_integer(payload, (uint32_t)field, &pair);
+		count += text_payload_has(payload, (uint32_t)field);
+	}
+	return count;
+}
