@@ -62,7 +62,7 @@ class Runs(harness.TestCase):
 
     def test_another_user(self):
         harness.require_root()
-        result = harness.run(["sh", "-c", "id -u; id -g; id -G; test -w /run"], **harness.as_user(harness.USER_A, 100))
+        result = harness.run(["sh", "-c", "id -u; id -g; id -G; test -w /"], **harness.as_user(harness.USER_A, 100))
         self.assertEqual(result.out.split(), [str(harness.USER_A)] * 3 + ["100"])
         self.assertEqual(result.status, 1)
 
