@@ -3,18 +3,14 @@
 #include "base/checked.h"
 #include "base/cleanup.h"
 #include "router/format.h"
+#include "router/printer.h"
 
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
-#include <traceevent/event-parse.h>
 
 #define CATALOG_TYPES 65536U
-
-/* What libtraceevent may read behind an event whose location words are wrong: a field's offset, and 16
- * bits each of data offset and length. */
-#define CATALOG_PRINT_GUARD (3U * 65536U)
 
 /* An event as the catalog keeps it. The public part comes first, so that a pointer to it is one to this. */
 struct catalog_row {
@@ -22,7 +18,7 @@ struct catalog_row {
 	char *text; /* the format file, NUL-ended */
 	size_t text_size;
 	uint32_t common_size;
-	struct tep_handle *tep; /* made when it is first printed; one per event, so that one can be replaced */
+	struct printer *printer; /* made when the event is first printed */
 	struct catalog_row *next; /* all rows ever made, replaced ones too: their pointers stay good */
 };
 
@@ -64,7 +60,7 @@ static void row_release(struct catalog_row *row)
 {
 	if (!row)
 		return;
-	tep_free(row->tep);
+	printer_release(row->printer);
 	free(row->event.system);
 	free(row->event.name);
 	free(row->event.schema_bytes);
@@ -233,7 +229,7 @@ uint32_t catalog_common_size(const struct catalog *catalog)
 	return catalog->common_size ? catalog->common_size : sizeof(uint16_t);
 }
 
-/* ---- libtraceevent's print ---- */
+/* ---- events as the kernel would print them ---- */
 
 int catalog_add_printk_formats(struct catalog *catalog, const char *text, size_t size)
 {
@@ -251,30 +247,10 @@ int catalog_add_printk_formats(struct catalog *catalog, const char *text, size_t
 		joined[catalog->printk_size++] = '\n';
 	joined[catalog->printk_size] = '\0';
 
-	/* Handles that were made with fewer. */
+	/* Those made with fewer. */
 	for (struct catalog_row *row = catalog->rows; row; row = row->next) {
-		tep_free(row->tep);
-		row->tep = NULL;
-	}
-	return 0;
-}
-
-static int row_prepare_print(const struct catalog *catalog, struct catalog_row *row)
-{
-	struct tep_event *event;
-	const char *reason;
-	int r;
-
-	if (row->tep)
-		return 0;
-	r = format_parse(&catalog->target, row->event.system, row->text, row->text_size, FORMAT_ALL, &row->tep, &event,
-		&reason);
-	if (r)
-		return r;
-	if (catalog->printk_formats && tep_parse_printk_formats(row->tep, catalog->printk_formats)) {
-		tep_free(row->tep);
-		row->tep = NULL;
-		return -EBADMSG;
+		printer_release(row->printer);
+		row->printer = NULL;
 	}
 	return 0;
 }
@@ -283,31 +259,13 @@ int catalog_print(struct catalog *catalog, const struct catalog_event *event, co
 	char **ret_text)
 {
 	struct catalog_row *row = (struct catalog_row *)event;
-	CLEANUP_FREE uint8_t *guarded = NULL;
-	struct tep_record record = { 0 };
-	struct trace_seq seq;
 	int r;
 
-	if (size < row->common_size || size < event->schema.header->fixed_size || size > UINT32_MAX / 4)
-		return -EBADMSG;
-	r = row_prepare_print(catalog, row);
-	if (r)
-		return r;
-	guarded = calloc(1, size + CATALOG_PRINT_GUARD);
-	if (!guarded)
-		return -ENOMEM;
-	memcpy(guarded, data, size);
-	record.data = guarded;
-	record.size = (int)size;
-
-	trace_seq_init(&seq);
-	tep_print_event(row->tep, &seq, &record, "%s", TEP_PRINT_INFO);
-	trace_seq_terminate(&seq);
-	r = seq.state == TRACE_SEQ__GOOD ? 0 : -ENOMEM;
-	if (!r) {
-		*ret_text = strdup(seq.buffer);
-		r = *ret_text ? 0 : -ENOMEM;
+	if (!row->printer) {
+		r = printer_create(&catalog->target, &event->schema, row->text, row->text_size,
+			catalog->printk_formats, &row->printer);
+		if (r)
+			return r;
 	}
-	trace_seq_destroy(&seq);
-	return r;
+	return printer_print(row->printer, data, size, ret_text);
 }

@@ -1,4 +1,4 @@
-/* Schemas out of the kernel's format files, by libtraceevent. Pure but for memory: no files are opened. */
+/* Schemas out of the kernel's format files. Pure but for memory: no files are opened. */
 #ifndef TRACEFAN_ROUTER_CATALOG_H
 #define TRACEFAN_ROUTER_CATALOG_H
 
@@ -27,7 +27,9 @@ int catalog_create(bool big_endian, unsigned int long_size, struct catalog **ret
 void catalog_release(struct catalog *catalog);
 
 /* Reads one format file. An event that is known already by type or by system and name is replaced only
- * if its text differs. Returns 0, -EBADMSG (not a format file; *ret_reason, static, says why) or -ENOMEM. */
+ * if its text differs: then *ret is a new event with `user` NULL, and the old one can no longer be found
+ * but may still be read by who holds it. Returns 0, -EBADMSG (not a format file; *ret_reason, static, says
+ * why) or -ENOMEM. */
 int catalog_add(struct catalog *catalog, const char *system, const char *text, size_t size,
 	struct catalog_event **ret, const char **ret_reason);
 /* Adds the kernel's addresses of format strings (printk_formats). Returns 0 or -errno. */
@@ -44,8 +46,10 @@ int catalog_schema_for(const struct catalog_event *event, uint64_t trace_id, uin
  * first two bytes, in the kernel's byte order. */
 uint32_t catalog_common_size(const struct catalog *catalog);
 
-/* The kernel's own print format applied to one event, by libtraceevent, as text: for show and for the
- * corpus; slow. Returns 0 or -errno; *ret_text is the caller's to free. */
+/* The kernel's own print format applied to one event, by libtraceevent, as text: for show and for
+ * comparison with other tools; slow, and not for the data path (router/printer.h). Returns 0, -EOPNOTSUPP
+ * (the library can't read this event's format), -EBADMSG (a short event, or bad printk_formats) or -ENOMEM;
+ * *ret_text is the caller's to free. */
 int catalog_print(struct catalog *catalog, const struct catalog_event *event, const void *data, size_t size,
 	char **ret_text);
 

@@ -11,21 +11,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <traceevent/event-parse.h>
 
 #define FORMAT_SIZE_MAX (256U << 10)
-/* libtraceevent reads the print format by recursion. */
-#define FORMAT_DEPTH_MAX 100U
 /* No event is longer: the location words could not point farther. */
-#define FORMAT_EVENT_MAX 65536
+#define FORMAT_EVENT_MAX 65536U
+
+/* One format file on its way to a schema. */
+struct build {
+	const struct format_target *target;
+	struct schema_builder builder;
+	bool shown[SCHEMA_FIELDS_MAX]; /* the print format has decided the display of this field */
+	const char *reason;            /* why the file is refused */
+};
+
+static int build_fail(struct build *build, const char *reason)
+{
+	build->reason = reason;
+	return -EBADMSG;
+}
 
 /* ---- the text ---- */
 
-/* A line of the file, without its end. */
+/* A line of the file, without its end and the blanks around it. */
 struct line {
 	const char *at;
 	size_t length;
 };
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+static struct line line_trim(struct line line)
+{
+	while (line.length && is_blank(*line.at)) {
+		line.at++;
+		line.length--;
+	}
+	while (line.length && is_blank(line.at[line.length - 1]))
+		line.length--;
+	return line;
+}
 
 /* Takes the next line off [*at, end); false at the end. */
 static bool next_line(const char **at, const char *end, struct line *ret)
@@ -35,229 +62,104 @@ static bool next_line(const char **at, const char *end, struct line *ret)
 	if (*at >= end)
 		return false;
 	newline = memchr(*at, '\n', (size_t)(end - *at));
-	ret->at = *at;
-	ret->length = (size_t)((newline ? newline : end) - *at);
+	*ret = line_trim((struct line){ *at, (size_t)((newline ? newline : end) - *at) });
 	*at = newline ? newline + 1 : end;
-	while (ret->length && (*ret->at == ' ' || *ret->at == '\t')) {
-		ret->at++;
-		ret->length--;
-	}
 	return true;
 }
 
-static bool line_begins(const struct line *line, const char *word)
+/* Takes `word` and the blanks behind it off the line's front. */
+static bool line_take(struct line *line, const char *word)
 {
 	size_t length = strlen(word);
 
-	return line->length >= length && !memcmp(line->at, word, length);
+	if (line->length < length || memcmp(line->at, word, length) != 0)
+		return false;
+	*line = line_trim((struct line){ line->at + length, line->length - length });
+	return true;
 }
 
-static bool line_holds(const struct line *line, const char *word)
+/* Takes a decimal number of at most `max`, and what ends it, off the line's front. */
+static bool line_take_number(struct line *line, uint32_t max, uint32_t *ret)
 {
-	return memmem(line->at, line->length, word, strlen(word)) != NULL;
+	uint64_t value = 0;
+	size_t digits = 0;
+
+	for (; digits < line->length && line->at[digits] >= '0' && line->at[digits] <= '9' && value <= max; digits++)
+		value = value * 10 + (uint64_t)(line->at[digits] - '0');
+	if (!digits || value > max)
+		return false;
+	*ret = (uint32_t)value;
+	*line = line_trim((struct line){ line->at + digits, line->length - digits });
+	return !line->length || line_take(line, ";");
 }
 
-/* What the head of a format file says, and where the print format begins. */
+/* What a format file holds beside its fields. */
 struct head {
 	struct line name; /* of the event */
 	uint32_t id;
-	const char *print; /* behind "print fmt:", up to the file's end; empty where there is none */
-	size_t print_size;
+	struct line print; /* behind "print fmt:", up to the file's end; empty where there is none */
+	bool named, numbered;
 };
 
-static bool head_read_id(const struct line *line, uint32_t *ret)
-{
-	const char *p = line->at + strlen("ID:"), *end = line->at + line->length;
-	uint32_t id = 0;
-	bool digits = false;
+/* ---- one field's line ---- */
 
-	while (p < end && *p == ' ')
-		p++;
-	for (; p < end && *p >= '0' && *p <= '9' && id <= UINT16_MAX; p++) {
-		id = id * 10 + (uint32_t)(*p - '0');
-		digits = true;
-	}
-	*ret = id;
-	return digits && id <= UINT16_MAX;
+/* "field:unsigned char common_flags;	offset:2;	size:1;	signed:0;" taken apart. */
+struct field_line {
+	struct line type, name, dimensions;
+	uint32_t offset, size, is_signed;
+	bool has_sign; /* files before 2.6.35 don't say */
+};
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Why the text is no format file; NULL: it looks like one. */
-static const char *head_read(const char *text, size_t size, struct head *ret)
+/* "char comm[16]", "__data_loc char[] name", "cpumask_t *[] mask": the name is the last word, and
+ * dimensions may stand behind it. */
+static bool split_declaration(struct line declaration, struct field_line *ret)
 {
-	const char *at = text, *end = text + size;
-	bool named = false, numbered = false, fields = false;
-	struct line line;
+	size_t end = declaration.length, begin;
 
-	*ret = (struct head){ .print = "" };
-	while (next_line(&at, end, &line)) {
-		if (!named && line_begins(&line, "name:")) {
-			named = true;
-			ret->name = (struct line){ line.at + 5, line.length - 5 };
-			while (ret->name.length && *ret->name.at == ' ') {
-				ret->name.at++;
-				ret->name.length--;
-			}
-		} else if (!numbered && line_begins(&line, "ID:")) {
-			numbered = true;
-			if (!head_read_id(&line, &ret->id))
-				return "the ID is no number of an event";
-		} else if (line_begins(&line, "field")) {
-			fields = true;
-		} else if (line_begins(&line, "print fmt:")) {
-			ret->print = line.at + strlen("print fmt:");
-			ret->print_size = (size_t)(end - ret->print);
-			break;
-		}
+	while (end && declaration.at[end - 1] == ']') {
+		while (end && declaration.at[end - 1] != '[')
+			end--;
+		end -= end != 0;
 	}
-	if (!named || !ret->name.length)
-		return "it has no name: line";
-	if (!numbered)
-		return "it has no ID: line";
-	if (!fields)
-		return "it has no field: line";
+	for (begin = end; begin && is_word(declaration.at[begin - 1]);)
+		begin--;
+	ret->dimensions = (struct line){ declaration.at + end, declaration.length - end };
+	ret->name = (struct line){ declaration.at + begin, end - begin };
+	ret->type = line_trim((struct line){ declaration.at, begin });
+	return ret->name.length && ret->type.length;
+}
+
+/* Returns why the line is none, or NULL. `line` begins behind "field". */
+static const char *field_line_read(struct line line, struct field_line *ret)
+{
+	const char *semicolon = memchr(line.at, ';', line.length);
+	struct line declaration = line;
+
+	*ret = (struct field_line){ 0 };
+	/* "field special:" is of the oldest kernels. */
+	(void)line_take(&declaration, "special");
+	if (!semicolon || !line_take(&declaration, ":"))
+		return "a field's line is cut short";
+	line = line_trim((struct line){ semicolon + 1, line.length - (size_t)(semicolon + 1 - line.at) });
+	declaration.length = semicolon > declaration.at ? (size_t)(semicolon - declaration.at) : 0;
+	if (!split_declaration(line_trim(declaration), ret))
+		return "a field has no name or no type";
+	if (!line_take(&line, "offset:") || !line_take_number(&line, FORMAT_EVENT_MAX, &ret->offset))
+		return "a field's offset is none in an event";
+	if (!line_take(&line, "size:") || !line_take_number(&line, FORMAT_EVENT_MAX - ret->offset, &ret->size))
+		return "a field's size is none in an event";
+	ret->has_sign = line_take(&line, "signed:");
+	if (ret->has_sign && !line_take_number(&line, 1, &ret->is_signed))
+		return "a field's sign is neither 0 nor 1";
 	return NULL;
 }
 
-static bool nests_too_deeply(const char *text, size_t size)
-{
-	unsigned int depth = 0;
-
-	for (size_t i = 0; i < size; i++) {
-		if (strchr("([{", text[i]))
-			depth++;
-		else if (depth && strchr(")]}", text[i]))
-			depth--;
-		if (depth > FORMAT_DEPTH_MAX)
-			return true;
-	}
-	return false;
-}
-
-static const char *text_check(const char *text, size_t size, struct head *ret)
-{
-	if (!size)
-		return "it is empty";
-	if (size > FORMAT_SIZE_MAX)
-		return "it is longer than a format file";
-	if (memchr(text, '\0', size))
-		return "it holds a NUL";
-	if (nests_too_deeply(text, size))
-		return "its brackets nest too deeply";
-	return head_read(text, size, ret);
-}
-
-/* How much of the print format libtraceevent may see: all up to the first bracket that closes nothing,
- * behind which it would go on with freed memory. */
-static size_t print_balanced(const struct head *head)
-{
-	unsigned int depth = 0;
-	char quote = '\0';
-
-	for (size_t i = 0; i < head->print_size; i++) {
-		char c = head->print[i];
-
-		if (quote) {
-			if (c == '\\')
-				i++;
-			else if (c == quote)
-				quote = '\0';
-		} else if (c == '"' || c == '\'') {
-			quote = c;
-		} else if (strchr("([{", c)) {
-			depth++;
-		} else if (strchr(")]}", c) && !depth--) {
-			return i;
-		}
-	}
-	return head->print_size;
-}
-
-/* A copy for libtraceevent, which takes only letters, digits and '_' in an event's name; the kernel's
- * user_events have a dot there. */
-static char *text_copy(const char *text, size_t size, const struct head *head, enum format_part part)
-{
-	static const char no_print[] = "\nprint fmt: \"\"\n";
-	size_t fields = head->print_size ? (size_t)(head->print - text) - strlen("print fmt:") : size;
-	size_t offset = (size_t)(head->name.at - text);
-	char *copy = malloc(size + sizeof(no_print));
-
-	if (!copy)
-		return NULL;
-	memcpy(copy, text, size);
-	if (part == FORMAT_FIELDS || !head->print_size)
-		memcpy(copy + fields, no_print, sizeof(no_print));
-	else
-		copy[(size_t)(head->print - text) + print_balanced(head)] = '\0';
-	for (size_t i = offset; i < offset + head->name.length; i++)
-		if (copy[i] == '.' || copy[i] == '-' || copy[i] == ':')
-			copy[i] = '_';
-	return copy;
-}
-
-static int parse_checked(const struct format_target *target, const char *system, const char *text, size_t size,
-	const struct head *head, enum format_part part, struct tep_handle **ret_tep, struct tep_event **ret_event,
-	const char **ret_reason)
-{
-	CLEANUP_FREE char *copy = text_copy(text, size, head, part);
-	struct tep_handle *tep = tep_alloc();
-	struct tep_event *event = NULL;
-
-	if (!copy || !tep) {
-		tep_free(tep);
-		return -ENOMEM;
-	}
-	/* The library would write to stderr; this is process-wide there. */
-	tep_set_loglevel(TEP_LOG_NONE);
-	tep_set_local_bigendian(tep, tep_is_bigendian());
-	tep_set_file_bigendian(tep, target->big_endian ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
-	tep_set_long_size(tep, (int)target->long_size);
-	/* A print format that it can't read leaves the event, marked as failed, with all its fields. */
-	(void)tep_parse_format(tep, &event, copy, strlen(copy), system);
-	if (!event) {
-		tep_free(tep);
-		*ret_reason = "libtraceevent can't read its fields";
-		return -EBADMSG;
-	}
-	*ret_tep = tep;
-	*ret_event = event;
-	return 0;
-}
-
-int format_parse(const struct format_target *target, const char *system, const char *text, size_t size,
-	enum format_part part, struct tep_handle **ret_tep, struct tep_event **ret_event, const char **ret_reason)
-{
-	struct head head;
-	const char *reason = text_check(text, size, &head);
-
-	if (reason) {
-		*ret_reason = reason;
-		return -EBADMSG;
-	}
-	return parse_checked(target, system, text, size, &head, part, ret_tep, ret_event, ret_reason);
-}
-
 /* ---- fields ---- */
-
-/* One format file on its way to a schema. */
-struct build {
-	const struct format_target *target;
-	struct schema_builder builder;
-	const char *lines, *end; /* the text of the fields that are still to come */
-	bool shown[SCHEMA_FIELDS_MAX]; /* the print format has decided the display of this field */
-	const char *reason;
-};
-
-/* libtraceevent lists the fields in the file's order; the next field's own line, to see what it says of
- * the sign. */
-static bool build_line_has_sign(struct build *build)
-{
-	struct line line;
-
-	while (next_line(&build->lines, build->end, &line))
-		if (line_begins(&line, "field"))
-			return line_holds(&line, "signed:");
-	return true;
-}
 
 static bool is_integer_size(uint32_t size)
 {
@@ -300,86 +202,104 @@ static void field_set_kind(struct schema_field *field, const struct c_type *type
 	}
 }
 
-static int build_fail(struct build *build, const char *reason)
+static int build_string(struct build *build, const char *text, uint32_t *ret)
 {
-	build->reason = reason;
-	return -EBADMSG;
-}
-
-static int build_add(struct build *build, const struct schema_field *field, const char *name)
-{
-	struct schema_field named = *field;
-	int64_t offset = schema_builder_string(&build->builder, name);
-	int r;
+	int64_t offset = schema_builder_string(&build->builder, text);
 
 	if (offset < 0)
 		return (int)offset;
-	named.name = (uint32_t)offset;
-	if (build->builder.header.field_count >= SCHEMA_FIELDS_MAX)
-		return build_fail(build, "it has too many fields");
-	r = schema_builder_field(&build->builder, &named);
-	if (r < 0)
-		return r;
-	if (field->offset + field->size > build->builder.header.fixed_size)
-		build->builder.header.fixed_size = field->offset + field->size;
+	*ret = (uint32_t)offset;
 	return 0;
 }
 
-/* An array of location words ("__data_loc char[][2]", of a probe's string arrays) as so many fields. */
-static int build_add_words(struct build *build, struct schema_field *field, const char *name, uint32_t words)
+static int build_line(struct build *build, struct line line, uint32_t *ret)
 {
-	char numbered[256];
+	CLEANUP_FREE char *copy = strndup(line.at, line.length);
+
+	return copy ? build_string(build, copy, ret) : -ENOMEM;
+}
+
+static int build_add(struct build *build, const struct schema_field *field)
+{
+	int r;
+
+	if (build->builder.header.field_count >= SCHEMA_FIELDS_MAX)
+		return build_fail(build, "it has too many fields");
+	r = schema_builder_field(&build->builder, field);
+	return r < 0 ? r : 0;
+}
+
+/* An array of location words ("__data_loc char[][2]", of a probe's string arrays) as so many fields. */
+static int build_add_words(struct build *build, struct schema_field *field, struct line name)
+{
+	uint32_t words = field->size / 4;
 	int r = 0;
 
 	field->size = 4;
 	for (uint32_t i = 0; i < words && !r; i++) {
-		(void)snprintf(numbered, sizeof(numbered), "%s[%u]", name, i);
-		r = build_add(build, field, numbered);
+		CLEANUP_FREE char *numbered = NULL;
+
+		if (asprintf(&numbered, "%.*s[%u]", (int)name.length, name.at, i) < 0) {
+			numbered = NULL;
+			return -ENOMEM;
+		}
+		r = build_string(build, numbered, &field->name);
+		if (!r)
+			r = build_add(build, field);
 		field->offset += 4;
 	}
 	return r;
 }
 
-static int build_field(struct build *build, const struct tep_format_field *source)
+static int build_typed_field(struct build *build, const struct field_line *line, const char *type_text)
 {
-	struct schema_field field = { 0 };
+	struct schema_field field = { .offset = line->offset, .size = line->size };
 	struct c_type type;
-	int64_t type_text;
-	bool has_sign = build_line_has_sign(build);
+	int r;
 
-	if (source->offset < 0 || source->size < 0 || source->offset > FORMAT_EVENT_MAX ||
-		source->size > FORMAT_EVENT_MAX - source->offset)
-		return build_fail(build, "a field lies outside any event");
-	c_type_parse(source->type, build->target->long_size, &type);
-	field.offset = (uint32_t)source->offset;
-	field.size = (uint32_t)source->size;
+	c_type_parse(type_text, build->target->long_size, &type);
 	field_set_kind(&field, &type);
-	if (has_sign ? source->flags & TEP_FIELD_IS_SIGNED : type.is_signed)
+	if (line->has_sign ? line->is_signed : type.is_signed)
 		field.flags |= SCHEMA_SIGNED;
-	if (!strncmp(source->name, "common_", strlen("common_")))
+	if (line->name.length > 7 && !memcmp(line->name.at, "common_", 7))
 		field.flags |= SCHEMA_COMMON;
-	type_text = schema_builder_string(&build->builder, source->type);
-	if (type_text < 0)
-		return (int)type_text;
-	field.type = (uint32_t)type_text;
+	r = build_string(build, type_text, &field.type);
+	if (r)
+		return r;
 
-	if (type.place == SCHEMA_FIXED || field.size == 4 || field.size == 2)
-		return build_add(build, &field, source->name);
-	if (!field.size || field.size % 4)
+	if (type.place != SCHEMA_FIXED && field.size != 2 && (!field.size || field.size % 4))
 		return build_fail(build, "a location word has an impossible size");
-	return build_add_words(build, &field, source->name, field.size / 4);
+	if (type.place != SCHEMA_FIXED && field.size > 4)
+		return build_add_words(build, &field, line->name);
+	r = build_line(build, line->name, &field.name);
+	return r ? r : build_add(build, &field);
+}
+
+/* `line` begins behind "field". */
+static int build_field(struct build *build, struct line line)
+{
+	CLEANUP_FREE char *type = NULL;
+	struct field_line field;
+	const char *reason = field_line_read(line, &field);
+
+	if (reason)
+		return build_fail(build, reason);
+	if (asprintf(&type, "%.*s%.*s", (int)field.type.length, field.type.at, (int)field.dimensions.length,
+		    field.dimensions.at) < 0) {
+		type = NULL;
+		return -ENOMEM;
+	}
+	return build_typed_field(build, &field, type);
 }
 
 /* ---- the display of each field, by the print format ---- */
 
 static void field_show(struct schema_field *field, enum print_format_use use, unsigned int long_size)
 {
-	bool bytes = field->kind == SCHEMA_BYTES && field->element_size == 1;
-
 	switch (use) {
 	case PRINT_HEX:
 	case PRINT_BINARY:
-		/* Addresses in char arrays. A pointer to an integer that is a pointer by type stays one. */
+		/* A char array that the kernel prints so is no text. */
 		if (field->kind == SCHEMA_STRING)
 			field->kind = SCHEMA_BYTES;
 		field->display = SCHEMA_HEX;
@@ -392,7 +312,7 @@ static void field_show(struct schema_field *field, enum print_format_use use, un
 			field->display = SCHEMA_CHAR;
 		break;
 	case PRINT_STRING:
-		if (bytes)
+		if (field->kind == SCHEMA_BYTES && field->element_size == 1)
 			field->kind = SCHEMA_STRING;
 		break;
 	case PRINT_BITMASK:
@@ -427,96 +347,105 @@ static void build_show(void *context, const char *name, size_t length, enum prin
 	}
 }
 
-/* ---- the schema ---- */
+/* ---- the file ---- */
 
-static int build_string(struct build *build, const char *text, size_t length, uint32_t *ret)
+static int build_text(struct build *build, const char *text, size_t size, struct head *ret)
 {
-	CLEANUP_FREE char *copy = strndup(text, length);
-	int64_t offset;
+	const char *at = text, *end = text + size;
+	struct line line;
+	int r = 0;
 
-	if (!copy)
-		return -ENOMEM;
-	offset = schema_builder_string(&build->builder, copy);
-	if (offset < 0)
-		return (int)offset;
-	*ret = (uint32_t)offset;
-	return 0;
+	*ret = (struct head){ .print = { "", 0 } };
+	while (!r && next_line(&at, end, &line)) {
+		if (!ret->named && line_take(&line, "name:")) {
+			ret->named = true;
+			ret->name = line;
+		} else if (!ret->numbered && line_take(&line, "ID:")) {
+			ret->numbered = true;
+			if (!line_take_number(&line, UINT16_MAX, &ret->id))
+				r = build_fail(build, "the ID is no number of an event");
+		} else if (line_take(&line, "print fmt:")) {
+			ret->print = line_trim((struct line){ line.at, (size_t)(end - line.at) });
+			break;
+		} else if (line_take(&line, "field")) {
+			r = build_field(build, line);
+		}
+	}
+	return r;
 }
 
 static int build_head(struct build *build, const struct head *head, const char *system)
 {
 	struct schema_header *header = &build->builder.header;
-	struct line print = { head->print, head->print_size };
+	struct line print = head->print;
 	int r;
 
+	while (print.length && strchr(" \t\r\n", print.at[print.length - 1]))
+		print.length--;
 	header->event_type = head->id;
 	if (build->target->big_endian)
 		header->flags |= SCHEMA_BIG_ENDIAN;
 	if (build->target->long_size == 4)
 		header->flags |= SCHEMA_LONG4;
-	while (print.length && (*print.at == ' ' || *print.at == '\t')) {
-		print.at++;
-		print.length--;
-	}
-	while (print.length && strchr(" \t\r\n", print.at[print.length - 1]))
-		print.length--;
-
-	r = build_string(build, system, strlen(system), &header->system);
+	r = build_string(build, system, &header->system);
 	if (!r)
-		r = build_string(build, head->name.at, head->name.length, &header->event);
+		r = build_line(build, head->name, &header->event);
 	if (!r)
-		r = build_string(build, print.at, print.length, &header->print_format);
+		r = build_line(build, print, &header->print_format);
 	return r;
 }
 
-static int build_fields(struct build *build, const struct tep_event *event)
+/* What is missing in a file whose lines are all good. */
+static const char *build_lack(const struct build *build, const struct head *head)
 {
-	const struct tep_format_field *field;
-	const struct schema_field *first;
-	int r = 0;
+	const struct schema_field *first = build->builder.fields;
 
-	for (field = event->format.common_fields; field && !r; field = field->next)
-		r = build_field(build, field);
-	for (field = event->format.fields; field && !r; field = field->next)
-		r = build_field(build, field);
+	if (!head->named || !head->name.length)
+		return "it has no name: line";
+	if (!head->numbered)
+		return "it has no ID: line";
+	if (!build->builder.header.field_count)
+		return "it has no field: line";
+	if (first->offset || first->size != 2 || strcmp(build->builder.strings + first->name, "common_type") != 0)
+		return "common_type is not the first two bytes";
+	return NULL;
+}
+
+static int build_all(struct build *build, const char *system, const char *text, size_t size)
+{
+	struct head head;
+	int r;
+
+	if (!size)
+		return build_fail(build, "it is empty");
+	if (size > FORMAT_SIZE_MAX)
+		return build_fail(build, "it is longer than a format file");
+	if (memchr(text, '\0', size))
+		return build_fail(build, "it holds a NUL");
+	r = build_text(build, text, size, &head);
 	if (r)
 		return r;
-	first = build->builder.fields;
-	if (!build->builder.header.field_count || first->offset || first->size != 2 ||
-		strcmp(build->builder.strings + first->name, "common_type") != 0)
-		return build_fail(build, "common_type is not the first two bytes");
-	return 0;
+	build->reason = build_lack(build, &head);
+	if (build->reason)
+		return -EBADMSG;
+	print_format_walk(head.print.at, head.print.length, build_show, build);
+	return build_head(build, &head, system);
 }
 
 int format_schema(const struct format_target *target, const char *system, const char *text, size_t size,
 	void **ret_bytes, size_t *ret_size, const char **ret_reason)
 {
-	struct build build = { .target = target, .lines = text, .end = text + size };
-	struct tep_handle *tep = NULL;
-	struct tep_event *event;
-	struct head head;
+	struct build build = { .target = target };
 	int r;
 
-	build.reason = text_check(text, size, &head);
-	if (build.reason) {
-		*ret_reason = build.reason;
-		return -EBADMSG;
-	}
-	r = parse_checked(target, system, text, size, &head, FORMAT_FIELDS, &tep, &event, ret_reason);
-	if (r)
-		return r;
-
 	schema_builder_init(&build.builder);
-	r = build_head(&build, &head, system);
+	r = build_all(&build, system, text, size);
 	if (!r)
-		r = build_fields(&build, event);
-	if (!r) {
-		print_format_walk(head.print, head.print_size, build_show, &build);
 		r = schema_builder_finish(&build.builder, ret_bytes, ret_size);
-	}
-	if (r == -EBADMSG)
-		*ret_reason = build.reason ? build.reason : "the fields make no consistent schema";
 	schema_builder_release(&build.builder);
-	tep_free(tep);
+	if (r && r != -ENOMEM) {
+		*ret_reason = build.reason ? build.reason : "the fields make no consistent schema";
+		r = -EBADMSG;
+	}
 	return r;
 }
