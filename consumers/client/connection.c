@@ -287,8 +287,11 @@ int tfan_open(const struct tfan_options *options, struct tfan **ret)
 	tfan->event.tfan = tfan;
 	failure_init(&tfan->failure);
 	rc = open_session(tfan, options);
-	if (rc)
+	if (rc) {
+		/* What is not whole can only be asked why. */
 		tfan->broken = rc;
+		tfan->socket = close_fd(tfan->socket);
+	}
 	return rc;
 }
 

@@ -45,6 +45,12 @@ void failure_append(struct failure *failure, const char *format, ...)
 	va_end(ap);
 }
 
+void failure_restore(struct failure *failure, const struct failure *kept)
+{
+	*failure = *kept;
+	failure->public.message = failure->text;
+}
+
 /* The errno to return where the router named none. */
 static int default_error(enum tfan_class category)
 {

@@ -23,6 +23,9 @@ int failure_set(struct failure *failure, enum tfan_class category, int error, in
 /* Appends words to the message that is there, for example near names. */
 void failure_append(struct failure *failure, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Puts back a copy of a failure, after requests that tidied up behind it. */
+void failure_restore(struct failure *failure, const struct failure *kept);
+
 /* Takes over the router's own words. `status` and the numbers are the peer's: they are clamped to what the
  * public enumeration holds. `text` is the user's text that the position counts in, `shift` where it begins
  * in what the user wrote. */

@@ -1,6 +1,5 @@
 #include "consumers/client/location.h"
 
-#include "base/cleanup.h"
 #include "consumers/client/connection.h"
 #include "consumers/client/elf.h"
 #include "consumers/client/fetch.h"
@@ -68,6 +67,29 @@ static int check_go(struct tfan *tfan, const struct location *location)
 	return 0;
 }
 
+/* The trace's events all have the same fields, so what one place can't fetch no place does. */
+static void agree_on_arguments(struct location *location)
+{
+	struct usdt_args *first = &location->sites[0].args;
+
+	for (size_t i = 1; i < location->site_count; i++) {
+		struct usdt_args *args = &location->sites[i].args;
+
+		if (args->count < first->count)
+			first->count = args->count;
+		for (size_t j = 0; j < first->count; j++)
+			if (!first->rows[j].reason)
+				first->rows[j].reason = args->rows[j].reason;
+	}
+	for (size_t i = 1; i < location->site_count; i++) {
+		struct usdt_args *args = &location->sites[i].args;
+
+		args->count = first->count;
+		for (size_t j = 0; j < first->count; j++)
+			args->rows[j].reason = first->rows[j].reason;
+	}
+}
+
 static int resolve_in_file(struct tfan *tfan, struct location *location)
 {
 	const struct probe_spec *spec = &location->spec;
@@ -81,6 +103,8 @@ static int resolve_in_file(struct tfan *tfan, struct location *location)
 	if (spec->kind == PROBE_USDT) {
 		rc = usdt_find(&location->file, spec->system, spec->event, &location->sites, &location->site_count,
 			&tfan->failure);
+		if (rc == 0)
+			agree_on_arguments(location);
 	} else if (spec->by_offset) {
 		location->offset = spec->offset;
 		rc = elf_file_check_offset(&location->file, spec->offset, &tfan->failure);
@@ -157,38 +181,41 @@ int location_request(struct tfan *tfan, struct location *location, size_t i, str
 	memcpy(ret->symbol, spec->symbol, sizeof(ret->symbol));
 	shown_path(ret->path, sizeof(ret->path), location->file.path);
 	memcpy(ret->filter, spec->filter, sizeof(ret->filter));
-	if (site && spec->arg_count == 0)
+	if (site && spec->arg_count == 0 && i == 0)
 		note_left_out(tfan, location, &site->args);
 	return 0;
+}
+
+static void offer_lines(struct near *near, const char *list)
+{
+	char line[NEAR_NAME_MAX];
+
+	while (*list) {
+		size_t size = strcspn(list, "\n");
+
+		if (size < sizeof(line)) {
+			memcpy(line, list, size);
+			line[size] = '\0';
+			near_offer(near, line);
+		}
+		list += size + (list[size] == '\n');
+	}
 }
 
 /* Adds what the user may have meant to a refused tracepoint. A list that can't be had is no new failure. */
 static void add_near_tracepoints(struct tfan *tfan, const struct location *location)
 {
-	const struct tfan_failure kept = tfan->failure.public;
-	char wanted[2 * CONTROL_NAME_MAX + 2], line[NEAR_NAME_MAX], words[512];
-	CLEANUP_FREE char *message = strdup(tfan->failure.text);
+	const struct failure kept = tfan->failure;
+	char wanted[2 * CONTROL_NAME_MAX + 2], words[512];
 	const char *list;
 	struct near near;
 
 	(void)snprintf(wanted, sizeof(wanted), "%s:%s", location->spec.system, location->spec.event);
 	near_init(&near, wanted);
-	if (!message)
-		return;
-	if (tfan_list(tfan, &list) == 0) {
-		while (*list) {
-			size_t size = strcspn(list, "\n");
-
-			if (size < sizeof(line)) {
-				memcpy(line, list, size);
-				line[size] = '\0';
-				near_offer(&near, line);
-			}
-			list += size + (list[size] == '\n');
-		}
-	}
-	(void)failure_set(&tfan->failure, kept.category, kept.error, kept.position, "%s%s", message,
-		near_text(&near, words, sizeof(words)));
+	if (tfan_list(tfan, &list) == 0)
+		offer_lines(&near, list);
+	failure_restore(&tfan->failure, &kept);
+	failure_append(&tfan->failure, "%s", near_text(&near, words, sizeof(words)));
 }
 
 int location_refused(struct tfan *tfan, const struct location *location, uint32_t status,

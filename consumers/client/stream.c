@@ -215,7 +215,7 @@ int tfan_next(struct tfan *tfan, const struct tfan_event **ret)
 
 	if (tfan->closed_count > 0)
 		trace_bury(tfan);
-	if (!tfan->attached)
+	if (!tfan->attached || tfan->socket < 0)
 		return tfan->broken;
 	do {
 		rc = next_record(tfan, &record);

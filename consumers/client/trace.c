@@ -1,7 +1,5 @@
 #include "consumers/client/trace.h"
 
-#include "base/checked.h"
-#include "base/cleanup.h"
 #include "consumers/client/connection.h"
 #include "consumers/client/location.h"
 
@@ -9,159 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SCHEMA_BYTES_MAX (sizeof(struct schema_header) + SCHEMA_FIELDS_MAX * sizeof(struct schema_field) + SCHEMA_STRINGS_MAX)
-
-/* ---- the index ---- */
-
-void trace_index_release(struct trace_index *index)
-{
-	free(index->rows);
-	memset(index, 0, sizeof(*index));
-}
-
-static void index_put(struct trace_index *index, struct trace_part *part)
-{
-	size_t i = trace_index_place(index, part->id);
-
-	while (index->rows[i].part)
-		i = (i + 1) & (index->room - 1);
-	index->rows[i].id = part->id;
-	index->rows[i].part = part;
-	index->used++;
-}
-
-/* Builds the table anew with this room, leaving `but` out. */
-static int index_rebuild(struct trace_index *index, size_t room, const struct trace_part *but)
-{
-	struct trace_index new = { .rows = calloc(room, sizeof(*new.rows)), .room = room };
-
-	if (!new.rows)
-		return -ENOMEM;
-	for (size_t i = 0; i < index->room; i++)
-		if (index->rows[i].part && index->rows[i].part != but)
-			index_put(&new, index->rows[i].part);
-	free(index->rows);
-	*index = new;
-	return 0;
-}
-
-int trace_index_add(struct trace_index *index, struct trace_part *part)
-{
-	int rc = 0;
-
-	if (trace_index_find(index, part->id))
-		return -EEXIST;
-	if (2 * (index->used + 1) > index->room)
-		rc = index_rebuild(index, index->room ? 2 * index->room : 16, NULL);
-	if (rc == 0)
-		index_put(index, part);
-	return rc;
-}
-
-/* Takes the row out in place and moves the rows behind it that would no longer be found. */
-void trace_index_remove(struct trace_index *index, const struct trace_part *part)
-{
-	size_t mask = index->room - 1, hole, i;
-
-	if (trace_index_find(index, part->id) != part)
-		return;
-	for (hole = trace_index_place(index, part->id); index->rows[hole].part != part;)
-		hole = (hole + 1) & mask;
-	for (i = (hole + 1) & mask; index->rows[i].part; i = (i + 1) & mask) {
-		size_t home = trace_index_place(index, index->rows[i].id);
-
-		if (((i - home) & mask) < ((i - hole) & mask))
-			continue;
-		index->rows[hole] = index->rows[i];
-		hole = i;
-	}
-	index->rows[hole].part = NULL;
-	index->used--;
-}
-
-/* ---- parts ---- */
-
-static void part_free(struct trace_part *part)
-{
-	if (!part)
-		return;
-	free(part->schema_bytes);
-	free(part->fields);
-	free(part);
-}
-
-static enum field_access access_of(const struct schema *schema, const struct schema_field *field)
-{
-	static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-	bool is_signed = field->flags & SCHEMA_SIGNED;
-	bool foreign = !(schema->header->flags & SCHEMA_BIG_ENDIAN) == host_big;
-
-	if (schema->header->flags & SCHEMA_TEXT || field->kind != SCHEMA_INTEGER || field->place != SCHEMA_FIXED ||
-		(foreign && field->size > 1))
-		return FIELD_CHECKED;
-	switch (field->size) {
-	case 1:
-		return is_signed ? FIELD_S8 : FIELD_U8;
-	case 2:
-		return is_signed ? FIELD_S16 : FIELD_U16;
-	case 4:
-		return is_signed ? FIELD_S32 : FIELD_U32;
-	case 8:
-		return FIELD_U64;
-	default:
-		return FIELD_CHECKED;
-	}
-}
-
-/* Decides for each field how it is read, and how large a payload must be for it. */
-static int part_compile(struct trace_part *part)
-{
-	const struct schema *schema = &part->schema;
-	uint64_t direct = 0;
-
-	part->fields = calloc(schema->header->field_count + 1, sizeof(*part->fields));
-	if (!part->fields)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < schema->header->field_count; i++) {
-		const struct schema_field *from = &schema->fields[i];
-		struct field *field = &part->fields[part->field_count];
-
-		if (from->flags & SCHEMA_HIDDEN)
-			continue;
-		field->schema = from;
-		field->offset = from->offset;
-		field->access = access_of(schema, from);
-		if (field->access != FIELD_CHECKED && (uint64_t)from->offset + from->size > direct)
-			direct = (uint64_t)from->offset + from->size;
-		part->field_count++;
-	}
-	if (direct > UINT32_MAX)
-		return -EBADMSG;
-	part->direct_size = (uint32_t)direct;
-	return 0;
-}
-
-/* Asks for the schema of part->id, checks it and compiles it. */
-static int part_fetch_schema(struct tfan *tfan, struct trace_part *part)
-{
-	struct control_id request = { .id = part->id };
-	CLEANUP_CLOSE int fd = -1;
-	size_t size;
-	int rc = connection_ask(tfan, CONTROL_SCHEMA, &request, sizeof(request), &fd);
-
-	if (rc)
-		return rc;
-	rc = segment_blob_read(fd, SCHEMA_BYTES_MAX, &part->schema_bytes, &size);
-	if (rc == 0)
-		rc = schema_view(part->schema_bytes, size, &part->schema);
-	if (rc == 0)
-		rc = part_compile(part);
-	if (rc)
-		return failure_set(&tfan->failure, TFAN_FAILED, -rc, -1,
-			"session \"%s\" gave a schema that can't be read: %s", tfan->session_name, strerror(-rc));
-	return 0;
-}
 
 /* Adds a part for a trace that the router knows as `id`. On failure the caller frees the trace. */
 static int trace_add_part(struct tfan_trace *trace, uint64_t id, struct trace_part **ret)
@@ -187,9 +32,10 @@ void trace_free(struct tfan_trace *trace)
 	if (!trace)
 		return;
 	for (size_t i = 0; i < trace->part_count; i++)
-		part_free(trace->parts[i]);
+		trace_part_free(trace->parts[i]);
 	free(trace->parts);
 	free(trace->name);
+	free(trace->filter);
 	free(trace);
 }
 
@@ -258,17 +104,33 @@ static int enlist(struct tfan_trace *trace)
 
 /* ---- events of traces that were not created here ---- */
 
-static int adopt_name(struct trace_part *part)
+/* The router's name for the trace, or else the event's. */
+static int adopt_name(struct trace_part *part, char *given)
 {
 	const struct schema *schema = &part->schema;
-	char *name;
+	char *name = given;
 
-	if (asprintf(&name, "%s:%s", schema_string(schema, schema->header->system),
-		    schema_string(schema, schema->header->event)) < 0)
+	if (!name && asprintf(&name, "%s:%s", schema_string(schema, schema->header->system),
+			     schema_string(schema, schema->header->event)) < 0)
 		return failure_set(&part->trace->tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
 	free(part->trace->name);
 	part->trace->name = name;
 	return 0;
+}
+
+static int adopt_part(struct tfan_trace *trace, uint64_t id, struct trace_part **ret)
+{
+	char *name = NULL;
+	int rc = trace_add_part(trace, id, ret);
+
+	if (rc)
+		return rc;
+	rc = trace_part_fetch(trace->tfan, *ret, &name);
+	if (rc == 0)
+		return adopt_name(*ret, name);
+	/* The router says no: the trace is gone since. */
+	trace->unknown = trace->tfan->failure.refused;
+	return trace->unknown ? 0 : rc;
 }
 
 int trace_adopt(struct tfan *tfan, uint64_t id, struct trace_part **ret)
@@ -279,17 +141,7 @@ int trace_adopt(struct tfan *tfan, uint64_t id, struct trace_part **ret)
 
 	if (!trace)
 		return -ENOMEM;
-	rc = trace_add_part(trace, id, &part);
-	if (rc == 0) {
-		rc = part_fetch_schema(tfan, part);
-		/* The router says no: the trace is gone since. */
-		if (rc && tfan->failure.refused) {
-			trace->unknown = true;
-			rc = 0;
-		} else if (rc == 0) {
-			rc = adopt_name(part);
-		}
-	}
+	rc = adopt_part(trace, id, &part);
 	if (rc == 0)
 		rc = enlist(trace);
 	if (rc) {
@@ -340,7 +192,7 @@ static int create_part(struct tfan_trace *trace, struct control_create *request,
 	if (rc == 0)
 		rc = trace_add_part(trace, id, &part);
 	if (rc == 0)
-		rc = part_fetch_schema(tfan, part);
+		rc = trace_part_fetch(tfan, part, NULL);
 	return rc;
 }
 
@@ -369,18 +221,39 @@ static int send_close(struct trace_part *part, void *context)
 /* Gives back the parts that were made, without losing the failure that ended the making. */
 static void create_undo(struct tfan_trace *trace)
 {
-	struct failure *kept = malloc(sizeof(*kept));
-	struct tfan *tfan = trace->tfan;
+	const struct failure kept = trace->tfan->failure;
 
-	if (kept)
-		*kept = tfan->failure;
 	(void)each_part(trace, send_close, NULL);
-	if (kept) {
-		tfan->failure = *kept;
-		tfan->failure.public.message = tfan->failure.text;
-	}
-	free(kept);
+	failure_restore(&trace->tfan->failure, &kept);
 	trace_free(trace);
+}
+
+/* Fields are read by index, whichever part an event is of. */
+static int check_parts(const struct tfan_trace *trace)
+{
+	const struct trace_part *first = trace->parts[0];
+
+	for (size_t i = 1; i < trace->part_count; i++) {
+		const struct trace_part *part = trace->parts[i];
+		bool same = part->field_count == first->field_count;
+
+		for (size_t j = 0; same && j < first->field_count; j++)
+			same = strcmp(schema_string(&first->schema, first->fields[j].schema->name),
+				       schema_string(&part->schema, part->fields[j].schema->name)) == 0;
+		if (!same)
+			return failure_set(&trace->tfan->failure, TFAN_FAILED, EPROTO, -1,
+				"the places of \"%s\" came with different fields", trace->name);
+	}
+	return 0;
+}
+
+static int keep_filter(struct tfan_trace *trace, const char *filter)
+{
+	if (filter[0])
+		trace->filter = strdup(filter);
+	if (filter[0] && !trace->filter)
+		return failure_set(&trace->tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
+	return 0;
 }
 
 int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **ret)
@@ -394,12 +267,17 @@ int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **
 		return rc;
 	request = calloc(1, sizeof(*request));
 	trace = trace_new(tfan, location_name(location));
-	rc = trace && request ? 0 : -ENOMEM;
+	if (!trace || !request)
+		rc = failure_set(&tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
 	for (size_t i = 0; rc == 0 && i < location_count(location); i++) {
 		rc = location_request(tfan, location, i, request);
 		if (rc == 0)
 			rc = create_part(trace, request, location_fd(location), location);
 	}
+	if (rc == 0)
+		rc = check_parts(trace);
+	if (rc == 0)
+		rc = keep_filter(trace, request->filter);
 	if (rc == 0)
 		rc = enlist(trace);
 	if (rc && trace)
@@ -449,14 +327,51 @@ static int send_filter(struct trace_part *part, void *context)
 	return connection_ask(part->trace->tfan, CONTROL_SET_FILTER, request, sizeof(*request), NULL);
 }
 
+/* All parts or none: what the last refused is taken back from the ones before it. */
+static int set_filter(struct tfan_trace *trace, struct control_set_filter *request)
+{
+	struct tfan *tfan = trace->tfan;
+	struct failure kept;
+	size_t done = 0;
+	int rc = 0;
+
+	for (; done < trace->part_count; done++) {
+		rc = send_filter(trace->parts[done], request);
+		if (rc)
+			break;
+	}
+	if (rc == 0 || done == 0)
+		return rc;
+	kept = tfan->failure;
+	memset(request->filter, 0, sizeof(request->filter));
+	if (trace->filter)
+		(void)control_text(request->filter, sizeof(request->filter), trace->filter);
+	while (done > 0)
+		(void)send_filter(trace->parts[--done], request);
+	failure_restore(&tfan->failure, &kept);
+	return rc;
+}
+
 int tfan_trace_set_filter(struct tfan_trace *trace, const char *filter)
 {
 	struct control_set_filter request = { 0 };
+	char *copy = filter && *filter ? strdup(filter) : NULL;
+	int rc;
 
-	if (filter && control_text(request.filter, sizeof(request.filter), filter) < 0)
-		return failure_set(&trace->tfan->failure, TFAN_USAGE, ENAMETOOLONG, CONTROL_FILTER_MAX - 1,
+	if (filter && *filter && !copy)
+		return failure_set(&trace->tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
+	if (copy && control_text(request.filter, sizeof(request.filter), copy) < 0)
+		rc = failure_set(&trace->tfan->failure, TFAN_USAGE, ENAMETOOLONG, CONTROL_FILTER_MAX - 1,
 			"the filter is longer than %d bytes", CONTROL_FILTER_MAX - 1);
-	return each_part(trace, send_filter, &request);
+	else
+		rc = set_filter(trace, &request);
+	if (rc) {
+		free(copy);
+		return rc;
+	}
+	free(trace->filter);
+	trace->filter = copy;
+	return 0;
 }
 
 static int add_ledger(struct trace_part *part, void *context)

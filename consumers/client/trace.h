@@ -36,12 +36,20 @@ struct trace_part {
 
 struct tfan_trace {
 	struct tfan *tfan;
-	char *name; /* owned */
+	char *name;   /* owned */
+	char *filter; /* owned; the one in force, NULL: none */
 	struct trace_part **parts; /* owned */
 	size_t part_count;
 	bool closed;  /* given back: freed when no event can refer to it any more */
 	bool unknown; /* all_events: the router would not say what it is; its events are passed over */
 };
+
+/* Takes NULL. */
+void trace_part_free(struct trace_part *part);
+
+/* Asks for the schema of part->id, checks it and compiles it. `ret_name` may be NULL; the name
+ * that the router has for the trace is the caller's to free, and not written where there is none. */
+int trace_part_fetch(struct tfan *tfan, struct trace_part *part, char **ret_name);
 
 /* id -> part: open addressing, at most half full. */
 struct trace_index {

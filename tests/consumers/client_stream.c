@@ -153,12 +153,523 @@ static void the_descriptor_tells_when_there_is_more(void **state)
 	assert_false(readable(f));
 }
 
+/* ---- what can't be attached to ---- */
+
+static void assert_open_fails(struct fixture *f, struct tfan_options *options, int error, enum tfan_class category,
+	const char *words)
+{
+	const struct tfan_failure *failure;
+	const struct tfan_event *event;
+
+	options->directory = f->router.directory;
+	assert_int_equal(tfan_open(options, &f->tfan), -error);
+	assert_non_null(f->tfan);
+	failure = tfan_failure(f->tfan);
+	assert_int_equal(failure->category, category);
+	assert_non_null(strstr(failure->message, words));
+	/* What is not open can still be asked, and says no. */
+	assert_int_equal(tfan_next(f->tfan, &event), -error);
+	assert_true(tfan_flush(f->tfan) < 0);
+}
+
+static void a_session_that_is_not_there(void **state)
+{
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.session = "other";
+	assert_open_fails(*state, &options, ENOENT, TFAN_MISSING, "tracefan session start other");
+}
+
+static void a_name_that_is_none(void **state)
+{
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.session = "../etc";
+	assert_open_fails(*state, &options, EINVAL, TFAN_USAGE, "no name of a session");
+}
+
+static void a_ring_that_is_too_large(void **state)
+{
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.session = FAKE_SESSION;
+	options.ring_size = (size_t)RING_CAPACITY_MAX + 1;
+	assert_open_fails(*state, &options, EINVAL, TFAN_USAGE, "too large");
+}
+
+static void options_of_a_newer_library(void **state)
+{
+	struct {
+		struct tfan_options options;
+		uint64_t newer;
+	} options = { .options = TFAN_OPTIONS, .newer = 0 };
+	struct fixture *f = *state;
+
+	options.options.size = sizeof(options);
+	options.newer = 1;
+	options.options.session = FAKE_SESSION;
+	assert_open_fails(f, &options.options, E2BIG, TFAN_USAGE, "does not know");
+	tfan_close(f->tfan);
+	options.newer = 0;
+	open_with(f, &options.options);
+}
+
+static void a_router_that_refuses(void **state)
+{
+	struct fixture *f = *state;
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.session = FAKE_SESSION;
+	f->router.refuse_type = CONTROL_ATTACH;
+	f->router.refuse_status = TFAN_NOT_PERMITTED;
+	f->router.refuse.error = EPERM;
+	(void)control_text(f->router.refuse.message, sizeof(f->router.refuse.message), "rule 3 says no");
+	assert_open_fails(f, &options, EPERM, TFAN_NOT_PERMITTED, "rule 3 says no");
+}
+
+static void a_status_that_is_none(void **state)
+{
+	struct fixture *f = *state;
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.session = FAKE_SESSION;
+	f->router.refuse_type = CONTROL_ATTACH;
+	f->router.refuse_status = 4000000000U;
+	assert_open_fails(f, &options, EBADMSG, TFAN_FAILED, "makes no sense");
+}
+
+static void numbers_that_are_none(void **state)
+{
+	struct fixture *f = *state;
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.session = FAKE_SESSION;
+	f->router.refuse_type = CONTROL_ATTACH;
+	f->router.refuse_status = TFAN_BUSY;
+	f->router.refuse.error = -2000000000;
+	f->router.refuse.position = 2000000000;
+	options.directory = f->router.directory;
+	assert_int_equal(tfan_open(&options, &f->tfan), -EBUSY);
+	assert_int_equal(tfan_failure(f->tfan)->category, TFAN_BUSY);
+	assert_int_equal(tfan_failure(f->tfan)->error, 0);
+	assert_int_equal(tfan_failure(f->tfan)->position, -1);
+}
+
+/* ---- ends ---- */
+
+static void what_was_published_comes_before_the_end(void **state)
+{
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+
+	assert_none(f);
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 1, 1);
+	fake_router_publish(&f->router);
+	fake_router_hang_up(&f->router);
+	assert_int_equal(tfan_wait(f->tfan, -1), 1);
+	(void)next(f, TFAN_EVENT);
+	for (int i = 0; i < 3; i++) {
+		int n = tfan_next(f->tfan, &event);
+
+		/* The first look may only announce sleep; what wakes it then is the router's end. */
+		if (n == 0) {
+			assert_int_equal(i, 0);
+			assert_int_equal(tfan_wait(f->tfan, -1), 1);
+			continue;
+		}
+		assert_int_equal(n, -ECONNRESET);
+		assert_int_equal(tfan_failure(f->tfan)->error, ECONNRESET);
+		assert_int_equal(tfan_wait(f->tfan, -1), 1);
+	}
+	assert_int_equal(tfan_trace_set_enabled(f->trace, true), -ECONNRESET);
+}
+
+static void the_session_ends(void **state)
+{
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+	struct tfan_session_ledger ledger;
+	struct record_end end = { .reason = END_ERROR, .session = { .committed = 9, .decoded = 8, .lost_kernel = 1 },
+		.message = "the instance was removed" };
+	enum tfan_end_reason reason;
+	const char *message;
+
+	fake_router_record(&f->router, RECORD_END, 0, 77, &end, sizeof(end));
+	fake_router_publish(&f->router);
+	event = next(f, TFAN_END);
+	assert_int_equal(tfan_event_end(event, &reason, &message), 0);
+	assert_int_equal(reason, TFAN_END_ERROR);
+	assert_string_equal(message, "the instance was removed");
+	fake_router_hang_up(&f->router);
+	assert_int_equal(tfan_wait(f->tfan, -1), 1);
+	assert_int_equal(tfan_next(f->tfan, &event), -ESHUTDOWN);
+	assert_int_equal(tfan_session_ledger(f->tfan, &ledger), 0);
+	assert_int_equal(ledger.committed, 9);
+	assert_int_equal(ledger.lost_kernel, 1);
+}
+
+static void an_end_without_its_nul(void **state)
+{
+	struct fixture *f = *state;
+	struct record_end end = { .reason = 99 };
+	enum tfan_end_reason reason;
+	const char *message;
+
+	memset(end.message, 'x', sizeof(end.message));
+	fake_router_record(&f->router, RECORD_END, 0, 77, &end, sizeof(end));
+	fake_router_publish(&f->router);
+	assert_int_equal(tfan_event_end(next(f, TFAN_END), &reason, &message), 0);
+	assert_int_equal(reason, TFAN_END_ERROR);
+	assert_int_equal(strlen(message), sizeof(end.message) - 1);
+}
+
+static void a_message_that_nobody_asked_for(void **state)
+{
+	struct fixture *f = *state;
+	struct control_status stray = { 0 };
+	const struct tfan_event *event;
+	int n;
+
+	assert_none(f);
+	control_header_init(&stray.header, CONTROL_FLUSH | CONTROL_REPLY, sizeof(stray), 12345);
+	assert_int_equal(control_send(f->router.socket, &stray, NULL, 0), 0);
+	assert_int_equal(tfan_wait(f->tfan, -1), 1);
+	n = tfan_next(f->tfan, &event);
+	assert_int_equal(n, -EPROTO);
+}
+
+/* ---- records ---- */
+
+static void kinds_of_a_newer_router_are_passed_over(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t anything[4] = { 0 };
+
+	fake_router_record(&f->router, 200, 0, 1, anything, sizeof(anything));
+	fake_router_record(&f->router, 0, 0, 1, NULL, 0);
+	fake_router_record(&f->router, RECORD_FILTER, 0, 1, anything, sizeof(struct record_filter));
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 2, 1);
+	fake_router_publish(&f->router);
+	assert_int_equal(tfan_event_time(next(f, TFAN_EVENT)), 2);
+	assert_none(f);
+}
+
+static void a_trace_that_nobody_knows(void **state)
+{
+	struct fixture *f = *state;
+
+	fake_router_event(&f->router, 999999, 1, 1);
+	fake_router_publish(&f->router);
+	assert_none(f);
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SCHEMA), 1);
+}
+
+static void a_closed_traces_events_are_passed_over(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t id = tfan_trace_id(f->trace);
+	const struct tfan_event *event;
+	struct tfan_trace *other;
+	int64_t n;
+
+	assert_int_equal(tfan_trace_create(f->tfan, "other=tracepoint:a:b", &other), 0);
+	assert_ptr_equal(tfan_trace_at(f->tfan, 0), f->trace);
+	assert_ptr_equal(tfan_trace_at(f->tfan, 1), other);
+	fake_router_event(&f->router, id, 1, 1);
+	fake_router_event(&f->router, id, 2, 2);
+	fake_router_event(&f->router, tfan_trace_id(other), 3, 3);
+	fake_router_publish(&f->router);
+	event = next(f, TFAN_EVENT);
+	tfan_trace_close(f->trace);
+	/* The event at hand stays whole until the next one is taken. */
+	assert_int_equal(tfan_event_i64(event, 1, &n), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(tfan_trace_name(tfan_event_trace(event)), "sched:sched_fake");
+	assert_int_equal(tfan_event_time(next(f, TFAN_EVENT)), 3);
+	assert_ptr_equal(tfan_trace_at(f->tfan, 0), other);
+	assert_null(tfan_trace_at(f->tfan, 1));
+}
+
+static void losses(void **state)
+{
+	struct fixture *f = *state;
+	struct record_lost known = { .source = LOST_KERNEL, .cpu = 3, .count = 120, .at_least = 120, .from = 5, .to = 9 };
+	struct record_lost unknown = { .source = 4711, .cpu = RECORD_CPU_NONE, .count = LOST_COUNT_UNKNOWN, .at_least = 1 };
+	const struct tfan_event *event;
+	struct tfan_lost lost;
+	uint64_t u;
+
+	fake_router_record(&f->router, RECORD_LOST, 0, 9, &known, sizeof(known));
+	fake_router_record(&f->router, RECORD_GAP, 0, 10, &unknown, sizeof(unknown));
+	fake_router_publish(&f->router);
+	event = next(f, TFAN_LOST);
+	assert_null(tfan_event_trace(event));
+	assert_int_equal(tfan_event_u64(event, 0, &u), -EINVAL);
+	assert_int_equal(tfan_event_lost(event, &lost), 0);
+	assert_int_equal(lost.source, TFAN_LOST_KERNEL);
+	assert_int_equal(lost.cpu, 3);
+	assert_true(lost.counted);
+	assert_int_equal(lost.count, 120);
+	assert_int_equal(lost.from, 5);
+	assert_int_equal(lost.to, 9);
+	assert_int_equal(tfan_event_lost(next(f, TFAN_GAP), &lost), 0);
+	assert_int_equal(lost.cpu, -1);
+	assert_false(lost.counted);
+	assert_int_equal(lost.count, 1);
+}
+
+static void wall_time_follows_the_clock_records(void **state)
+{
+	struct fixture *f = *state;
+	struct record_clock before = { .mono = 1000, .real = 5001000, .error = 10 };
+	struct record_clock after = { .mono = 3000, .real = 60000003000, .error = 10 };
+
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 500, 1);
+	fake_router_record(&f->router, RECORD_CLOCK, 0, 1000, &before, sizeof(before));
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 2000, 2);
+	fake_router_record(&f->router, RECORD_CLOCK, 0, 3000, &after, sizeof(after));
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 3001, 3);
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 2999, 4);
+	fake_router_publish(&f->router);
+	assert_int_equal(tfan_event_wall(next(f, TFAN_EVENT)), 0);
+	assert_int_equal(tfan_event_wall(next(f, TFAN_EVENT)), 5002000);
+	assert_int_equal(tfan_event_wall(next(f, TFAN_EVENT)), 60000003001);
+	/* Late: told by the reading that held then. */
+	assert_int_equal(tfan_event_wall(next(f, TFAN_EVENT)), 5002999);
+}
+
+static void a_flush_comes_back_in_the_stream(void **state)
+{
+	struct fixture *f = *state;
+
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 1, 1);
+	assert_int_equal(tfan_flush(f->tfan), 0);
+	(void)next(f, TFAN_EVENT);
+	(void)next(f, TFAN_FLUSHED);
+	assert_none(f);
+}
+
+static void a_comm_without_its_nul(void **state)
+{
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+	struct record_header *record;
+
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 1, 1);
+	record = (struct record_header *)(void *)f->router.ring.data;
+	memset(record->comm, 'x', sizeof(record->comm));
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 2, 1);
+	((struct record_header *)(void *)(f->router.ring.data + record->size))->flags = RECORD_LATE | RECORD_SUSPECT;
+	fake_router_publish(&f->router);
+	event = next(f, TFAN_EVENT);
+	assert_string_equal(tfan_event_comm(event), "xxxxxxxxxxxxxxxx");
+	assert_false(tfan_event_late(event));
+	event = next(f, TFAN_EVENT);
+	assert_string_equal(tfan_event_comm(event), "");
+	assert_true(tfan_event_late(event));
+	assert_true(tfan_event_suspect(event));
+	assert_false(tfan_event_partial(event));
+}
+
+/* ---- damage ---- */
+
+static void an_event_that_is_cut_short(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_payload payload = fake_payload(5, "/etc/hosts");
+	const struct tfan_event *event;
+	const void *bytes;
+	size_t size;
+	int64_t i;
+
+	fake_router_record(&f->router, RECORD_EVENT, tfan_trace_id(f->trace), 1, &payload, 12);
+	fake_router_publish(&f->router);
+	event = next(f, TFAN_EVENT);
+	assert_int_equal(tfan_event_i64(event, 1, &i), 0);
+	assert_int_equal(i, 5);
+	assert_int_equal(tfan_event_i64(event, 3, &i), -EBADMSG);
+	assert_int_equal(tfan_event_bytes(event, 2, &bytes, &size), -EBADMSG);
+}
+
+static void a_ring_that_is_damaged(void **state)
+{
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 1, 1);
+	((struct record_header *)(void *)f->router.ring.data)->size = 7;
+	fake_router_publish(&f->router);
+	assert_int_equal(tfan_next(f->tfan, &event), -EBADMSG);
+	assert_int_equal(tfan_failure(f->tfan)->error, EBADMSG);
+	assert_int_equal(tfan_next(f->tfan, &event), -EBADMSG);
+	assert_int_equal(tfan_wait(f->tfan, -1), 1);
+}
+
+static void a_record_smaller_than_its_kind(void **state)
+{
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+	uint64_t half = 0;
+
+	fake_router_record(&f->router, RECORD_LOST, 0, 1, &half, sizeof(half));
+	fake_router_publish(&f->router);
+	assert_int_equal(tfan_next(f->tfan, &event), -EBADMSG);
+	assert_int_equal(tfan_next(f->tfan, &event), -EBADMSG);
+}
+
+/* ---- overwriting ---- */
+
+static void what_was_overwritten_is_told_with_its_count(void **state)
+{
+	struct fixture *f = *state;
+	struct tfan_options options = TFAN_OPTIONS;
+	const struct tfan_event *event;
+	struct tfan_lost lost;
+	uint64_t told = 0, seen = 0, last = 0;
+	bool first = true;
+	int n;
+
+	options.ring_size = RING_CAPACITY_MIN;
+	options.overflow = TFAN_OVERWRITE;
+	open_with(f, &options);
+	assert_int_equal(tfan_trace_create(f->tfan, "tracepoint:sched:sched_fake", &f->trace), 0);
+	for (uint64_t i = 1; i <= 5000; i++)
+		fake_router_event(&f->router, tfan_trace_id(f->trace), i, (int32_t)i);
+	fake_router_publish(&f->router);
+	while ((n = tfan_next(f->tfan, &event)) == 1) {
+		if (tfan_event_kind(event) == TFAN_LOST) {
+			assert_true(first);
+			assert_int_equal(tfan_event_lost(event, &lost), 0);
+			assert_int_equal(lost.source, TFAN_LOST_RING);
+			assert_true(lost.counted);
+			told += lost.count;
+		} else {
+			assert_true(tfan_event_time(event) == last + 1 || first || seen == 0);
+			last = tfan_event_time(event);
+			seen++;
+		}
+		first = false;
+	}
+	assert_int_equal(n, 0);
+	assert_true(told > 0);
+	assert_int_equal(told + seen, 5000);
+	assert_int_equal(last, 5000);
+	assert_int_equal(lost.to, 5000 - seen + 1);
+}
+
+/* ---- all events ---- */
+
+static int setup_all(void **state)
+{
+	struct tfan_options options = TFAN_OPTIONS;
+
+	(void)setup(state);
+	options.all_events = true;
+	open_with(*state, &options);
+	return 0;
+}
+
+static void schemas_are_fetched_when_they_are_needed(void **state)
+{
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+	int64_t n;
+
+	for (uint64_t i = 0; i < 300; i++)
+		fake_router_event(&f->router, 7000 + i % 100, i + 1, (int32_t)i);
+	fake_router_publish(&f->router);
+	for (uint64_t i = 0; i < 300; i++) {
+		event = next(f, TFAN_EVENT);
+		assert_int_equal(tfan_trace_id(tfan_event_trace(event)), 7000 + i % 100);
+		assert_string_equal(tfan_trace_name(tfan_event_trace(event)), "sched:sched_fake");
+		assert_int_equal(tfan_event_i64(event, 1, &n), 0);
+		assert_int_equal(n, i);
+	}
+	/* The log of requests is shorter than the traces are many. */
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SCHEMA), FAKE_LOG_MAX - 2);
+	assert_int_equal(tfan_trace_id(tfan_trace_at(f->tfan, 99)), 7099);
+	assert_null(tfan_trace_at(f->tfan, 100));
+}
+
+static void a_trace_that_the_router_will_not_tell(void **state)
+{
+	struct fixture *f = *state;
+
+	f->router.refuse_type = CONTROL_SCHEMA;
+	f->router.refuse_status = TFAN_LOCATION;
+	for (uint64_t i = 0; i < 5; i++)
+		fake_router_event(&f->router, 7000, i, 1);
+	fake_router_publish(&f->router);
+	assert_none(f);
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SCHEMA), 1);
+	assert_null(tfan_trace_at(f->tfan, 0));
+}
+
+static void a_schema_that_is_damaged(void **state)
+{
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+
+	memset(f->router.schema, 0xff, f->router.schema_size);
+	fake_router_event(&f->router, 7000, 1, 1);
+	fake_router_publish(&f->router);
+	assert_int_equal(tfan_next(f->tfan, &event), -EBADMSG);
+	assert_non_null(strstr(tfan_failure(f->tfan)->message, "schema"));
+}
+
+static void numbers_of_a_big_endian_machine(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_payload payload = fake_payload(0, "x");
+	const struct tfan_event *event;
+	int64_t n;
+
+	free(f->router.schema);
+	fake_schema(true, &f->router.schema, &f->router.schema_size);
+	payload.n = (int32_t)__builtin_bswap32((uint32_t)-5);
+	fake_router_record(&f->router, RECORD_EVENT, 1, 1, &payload, sizeof(payload));
+	fake_router_publish(&f->router);
+	event = next(f, TFAN_EVENT);
+	assert_int_equal(tfan_event_i64(event, 1, &n), 0);
+	assert_int_equal(n, -5);
+	assert_int_equal(tfan_event_i64(event, 4, &n), 0);
+	assert_int_equal(n, -3);
+}
+
+#define TEST(name, before) cmocka_unit_test_setup_teardown(name, before, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(attach_says_what_was_asked, setup, teardown),
-		cmocka_unit_test_setup_teardown(events_come_with_their_fields, setup_trace, teardown),
-		cmocka_unit_test_setup_teardown(the_descriptor_tells_when_there_is_more, setup_trace, teardown),
+		TEST(attach_says_what_was_asked, setup),
+		TEST(events_come_with_their_fields, setup_trace),
+		TEST(the_descriptor_tells_when_there_is_more, setup_trace),
+		TEST(a_session_that_is_not_there, setup),
+		TEST(a_name_that_is_none, setup),
+		TEST(a_ring_that_is_too_large, setup),
+		TEST(options_of_a_newer_library, setup),
+		TEST(a_router_that_refuses, setup),
+		TEST(a_status_that_is_none, setup),
+		TEST(numbers_that_are_none, setup),
+		TEST(what_was_published_comes_before_the_end, setup_trace),
+		TEST(the_session_ends, setup_trace),
+		TEST(an_end_without_its_nul, setup_trace),
+		TEST(a_message_that_nobody_asked_for, setup_trace),
+		TEST(kinds_of_a_newer_router_are_passed_over, setup_trace),
+		TEST(a_trace_that_nobody_knows, setup_trace),
+		TEST(a_closed_traces_events_are_passed_over, setup_trace),
+		TEST(losses, setup_trace),
+		TEST(wall_time_follows_the_clock_records, setup_trace),
+		TEST(a_flush_comes_back_in_the_stream, setup_trace),
+		TEST(a_comm_without_its_nul, setup_trace),
+		TEST(an_event_that_is_cut_short, setup_trace),
+		TEST(a_ring_that_is_damaged, setup_trace),
+		TEST(a_record_smaller_than_its_kind, setup_trace),
+		TEST(what_was_overwritten_is_told_with_its_count, setup),
+		TEST(schemas_are_fetched_when_they_are_needed, setup_all),
+		TEST(a_trace_that_the_router_will_not_tell, setup_all),
+		TEST(a_schema_that_is_damaged, setup_all),
+		TEST(numbers_of_a_big_endian_machine, setup_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

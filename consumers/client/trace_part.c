@@ -1,0 +1,104 @@
+/* The schema of one trace: fetched, checked once, and compiled to how each field is read. */
+#include "consumers/client/trace.h"
+
+#include "consumers/client/connection.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEMA_BYTES_MAX (sizeof(struct schema_header) + SCHEMA_FIELDS_MAX * sizeof(struct schema_field) + SCHEMA_STRINGS_MAX)
+
+void trace_part_free(struct trace_part *part)
+{
+	if (!part)
+		return;
+	free(part->schema_bytes);
+	free(part->fields);
+	free(part);
+}
+
+static enum field_access access_of(const struct schema *schema, const struct schema_field *field)
+{
+	static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+	bool is_signed = field->flags & SCHEMA_SIGNED;
+	bool foreign = !(schema->header->flags & SCHEMA_BIG_ENDIAN) == host_big;
+
+	if (schema->header->flags & SCHEMA_TEXT || field->kind != SCHEMA_INTEGER || field->place != SCHEMA_FIXED ||
+		(foreign && field->size > 1))
+		return FIELD_CHECKED;
+	switch (field->size) {
+	case 1:
+		return is_signed ? FIELD_S8 : FIELD_U8;
+	case 2:
+		return is_signed ? FIELD_S16 : FIELD_U16;
+	case 4:
+		return is_signed ? FIELD_S32 : FIELD_U32;
+	case 8:
+		return FIELD_U64;
+	default:
+		return FIELD_CHECKED;
+	}
+}
+
+/* Decides for each field how it is read, and how large a payload must be for it. */
+static int part_compile(struct trace_part *part)
+{
+	const struct schema *schema = &part->schema;
+	uint64_t direct = 0;
+
+	part->fields = calloc(schema->header->field_count + 1, sizeof(*part->fields));
+	if (!part->fields)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < schema->header->field_count; i++) {
+		const struct schema_field *from = &schema->fields[i];
+		struct field *field = &part->fields[part->field_count];
+
+		if (from->flags & SCHEMA_HIDDEN)
+			continue;
+		field->schema = from;
+		field->offset = from->offset;
+		field->access = access_of(schema, from);
+		if (field->access != FIELD_CHECKED && (uint64_t)from->offset + from->size > direct)
+			direct = (uint64_t)from->offset + from->size;
+		part->field_count++;
+	}
+	if (direct > UINT32_MAX)
+		return -EBADMSG;
+	part->direct_size = (uint32_t)direct;
+	return 0;
+}
+
+static int part_take_schema(struct tfan *tfan, struct trace_part *part, int fd)
+{
+	size_t size;
+	int rc = segment_blob_read(fd, SCHEMA_BYTES_MAX, &part->schema_bytes, &size);
+
+	if (rc == 0)
+		rc = schema_view(part->schema_bytes, size, &part->schema);
+	if (rc == 0)
+		rc = part_compile(part);
+	if (rc)
+		return failure_set(&tfan->failure, TFAN_FAILED, -rc, -1,
+			"session \"%s\" gave a schema that can't be read: %s", tfan->session_name, strerror(-rc));
+	return 0;
+}
+
+int trace_part_fetch(struct tfan *tfan, struct trace_part *part, char **ret_name)
+{
+	struct control_id request = { .id = part->id };
+	struct control_message reply;
+	const struct control_status *status = (const struct control_status *)reply.bytes;
+	int rc = connection_call(tfan, CONTROL_SCHEMA, &request, sizeof(request), -1, &reply);
+
+	if (rc)
+		return rc;
+	if (status->status != 0)
+		rc = failure_take(&tfan->failure, status->status, &status->failure, 0);
+	else
+		rc = part_take_schema(tfan, part, reply.fds[0]);
+	if (rc == 0 && ret_name && status->failure.message[0])
+		*ret_name = strdup(status->failure.message);
+	control_message_release(&reply);
+	return rc;
+}
