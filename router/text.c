@@ -1,6 +1,7 @@
 #include "router/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -445,6 +446,24 @@ void text_line_parse(const char *text, size_t size, struct text_line *ret)
 		ret->kind = TEXT_STACK;
 	else if (!read_lost(scan, ret))
 		(void)read_graph(scan, ret);
+}
+
+int text_event_name(const struct text_line *line, char *name, size_t room)
+{
+	const char *head = "", *at = line->name.at;
+	size_t size = line->name.size;
+	int length;
+
+	/* A system call's body begins with its name; a name that ends with a colon stands before the body. */
+	if (size > 4 && line->body.at == at) {
+		head = line->body.size > size && at[size] == '(' ? "sys_enter_" : "sys_exit_";
+		at += 4;
+		size -= 4;
+	}
+	if (size >= room)
+		return -ENAMETOOLONG;
+	length = snprintf(name, room, "%s%.*s", head, (int)size, at);
+	return (size_t)length < room ? 0 : -ENAMETOOLONG;
 }
 
 void text_split_init(struct text_split *split)

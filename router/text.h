@@ -53,6 +53,10 @@ struct text_line {
  * fills names up with blanks. */
 void text_line_parse(const char *line, size_t size, struct text_line *ret);
 
+/* The event's name as its format file has it, NUL-ended: "sys_openat(" is of sys_enter_openat, "sys_openat ->"
+ * of sys_exit_openat, any other name is itself. Returns 0 or -ENAMETOOLONG. */
+int text_event_name(const struct text_line *line, char *name, size_t room);
+
 /* A stream of text cut into lines: keeps an unfinished last line until its rest comes. */
 struct text_split {
 	char *held;

@@ -190,6 +190,29 @@ int text_schema_make(const struct schema *binary, const char *system, const char
 	return r;
 }
 
+/* A line's prefix alone takes more. */
+#define STRING_SHORT 20
+
+bool text_schema_is_guarded(const struct schema *schema)
+{
+	const char *at = schema_string(schema, schema->header->print_format);
+	struct text_step step, next;
+
+	if (strlen(at) <= schema->header->field_count || at[schema->header->field_count] != ' ')
+		return false;
+	at += schema->header->field_count + 1;
+	for (at = text_template_step(at, &step); step.letter; step = next) {
+		at = text_template_step(at, &next);
+		if (step.letter != 's' && step.letter != 'q')
+			continue;
+		if (step.number && step.number <= STRING_SHORT)
+			continue;
+		if (next.letter != 'l' || !memmem(next.text, next.size, TEXT_CANARY, strlen(TEXT_CANARY)))
+			return false;
+	}
+	return true;
+}
+
 /* ---- the fields ---- */
 
 int text_fields_encode(const struct schema *schema, const struct text_piece *body, void *payload,

@@ -26,6 +26,10 @@
 int text_schema_make(const struct schema *binary, const char *system, const char *event, void **ret_bytes,
 	size_t *ret_size);
 
+/* Whether no event of this kind can hold a forged line: each of its strings is too short for one, or ends
+ * with a canary. What follows such an event is what it looks like; see router/text_join.h. */
+bool text_schema_is_guarded(const struct schema *schema);
+
 /* Encodes `body` for `schema` (a text schema) into at most `room` bytes at `payload`. Understood:
  * "name=value" and "name: value" pairs, quoted and bare values, decimal, hex ("ffffff9c" for a signed
  * 32-bit field is -100), negative, (fault), uprobe and kprobe bodies "(address) n=1 s=\"x\"", syscall

@@ -61,8 +61,8 @@ int text_payload_begin(struct text_payload *payload, const struct schema *schema
 {
 	size_t fixed = schema->header->fixed_size;
 
-	if (room > TEXT_PAYLOAD_MAX)
-		room = TEXT_PAYLOAD_MAX;
+	if (room > TEXT_PAYLOAD_REACH)
+		room = TEXT_PAYLOAD_REACH;
 	if (fixed > room || body->size > room - fixed)
 		return -ENOSPC;
 	*payload = (struct text_payload){

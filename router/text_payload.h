@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Offsets and lengths of strings have 16 bits. */
-#define TEXT_PAYLOAD_MAX 65535U
+#define TEXT_PAYLOAD_REACH 65535U
 
 struct text_payload {
 	const struct schema *schema;
