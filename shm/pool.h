@@ -67,6 +67,8 @@ uint32_t pool_writer_take(struct pool_writer *writer);
 void pool_writer_put(struct pool_writer *writer, uint32_t slot);
 /* Slots that take would find, returned ones included. */
 uint32_t pool_writer_available(struct pool_writer *writer);
+/* True while the router owns a slot with data of `cpu`. Looks through all slots: for when they are scarce. */
+bool pool_writer_holds(const struct pool_writer *writer, uint32_t cpu);
 void *pool_writer_slot(const struct pool_writer *writer, uint32_t slot);
 
 /* Publishes a taken slot with `length` bytes of `cpu`: the router owns it from here. There is always room. */

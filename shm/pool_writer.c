@@ -191,6 +191,14 @@ uint32_t pool_writer_available(struct pool_writer *writer)
 	return writer->spare_count;
 }
 
+bool pool_writer_holds(const struct pool_writer *writer, uint32_t cpu)
+{
+	for (uint32_t i = 0; i < writer->slot_count; i++)
+		if (writer->slots[i].owner == OWNER_ROUTER && writer->slots[i].cpu == cpu)
+			return true;
+	return false;
+}
+
 void *pool_writer_slot(const struct pool_writer *writer, uint32_t slot)
 {
 	return writer->data + (size_t)slot * writer->slot_size;

@@ -1,0 +1,325 @@
+#include "reader/instance.h"
+
+#include "base/checked.h"
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "reader/lock.h"
+#include "reader/probe_name.h"
+#include "reader/probe_remove.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <tracefs.h>
+#include <unistd.h>
+
+/* How often and how long the removal of an instance is tried: two seconds in all. */
+#define REMOVE_TRIES    40
+#define REMOVE_PAUSE_NS 50000000
+
+/* A new instance copies its options from the top-level one, where anybody may have changed them. */
+static const struct {
+	const char *name;
+	const char *value;
+} instance_options[] = {
+	{ "overwrite", "1" },       { "context-info", "1" },  { "irq-info", "1" },        { "markers", "1" },
+	{ "record-tgid", "0" },     { "record-cmd", "1" },    { "latency-format", "0" },  { "raw", "0" },
+	{ "hex", "0" },             { "bin", "0" },           { "block", "0" },           { "annotate", "0" },
+	{ "event-fork", "0" },      { "stacktrace", "0" },    { "userstacktrace", "0" },  { "fields", "0" },
+	{ "disable_on_free", "0" }, { "sym-userobj", "0" },   { "copy_trace_marker", "0" },
+};
+
+static int fail(struct tracedir_problem *problem, int status, int error, const char *what, const char *name)
+{
+	(void)snprintf(problem->message, sizeof(problem->message), "%s \"%s\": %s", what, name, strerror(-error));
+	problem->status = status;
+	return error;
+}
+
+static int set_number(int dir, const char *file, uint64_t value)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return tracedir_write(dir, file, text);
+}
+
+static int get_number(int dir, const char *file, uint64_t *ret)
+{
+	CLEANUP_FREE char *text = NULL;
+	unsigned long long value;
+	int r = tracedir_read(dir, file, &text, NULL);
+
+	if (r < 0)
+		return r;
+	/* "7 (expanded: 1408)" before the first use of a buffer; the first number is what holds. */
+	if (sscanf(text, "%llu", &value) != 1)
+		return -EBADMSG;
+	*ret = value;
+	return 0;
+}
+
+static int set_subbuf_size(struct instance *instance, uint64_t wish)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), effective;
+	int r = 0;
+
+	if (wish && wish != page)
+		r = set_number(instance->dir, "buffer_subbuf_size_kb", wish / 1024);
+	if (r == -ENOENT)
+		log_note("this kernel's sub-buffers have %llu bytes, the wished %llu need Linux 6.8",
+			(unsigned long long)page, (unsigned long long)wish);
+	else if (r < 0)
+		log_note("sub-buffers of %llu bytes were refused: %s", (unsigned long long)wish, strerror(-r));
+	r = get_number(instance->dir, "buffer_subbuf_size_kb", &effective);
+	effective = r < 0 ? page : effective * 1024;
+	/* The size that counts is the one which the kernel says now. */
+	instance->subbuf_size = (uint32_t)effective;
+	return 0;
+}
+
+/* All CPUs' buffers together stay under an eighth of the memory. */
+static uint64_t clamp_buffer_size(uint64_t wish)
+{
+	struct sysinfo info;
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	uint64_t most;
+
+	if (sysinfo(&info) < 0 || cpus < 1)
+		return wish;
+	most = (uint64_t)info.totalram * info.mem_unit / 8 / (uint64_t)cpus;
+	if (wish <= most)
+		return wish;
+	log_note("buffer of %llu KiB per CPU cut to %llu KiB: %ld CPUs stay under an eighth of the memory",
+		(unsigned long long)(wish / 1024), (unsigned long long)(most / 1024), cpus);
+	return most;
+}
+
+static int set_buffer_size(struct instance *instance, uint64_t wish)
+{
+	uint64_t effective, size = clamp_buffer_size(wish);
+	int r = set_number(instance->dir, "buffer_size_kb", size / 1024);
+
+	if (r < 0)
+		return r;
+	r = get_number(instance->dir, "buffer_size_kb", &effective);
+	if (r < 0)
+		return r;
+	instance->buffer_size = effective * 1024;
+	/* The kernel rounds up to whole sub-buffers and keeps one more; anything else is worth a word. */
+	if (instance->buffer_size < size / 1024 * 1024)
+		log_note("buffer is %llu KiB per CPU, %llu were asked for", (unsigned long long)effective,
+			(unsigned long long)(size / 1024));
+	return 0;
+}
+
+static int count_cpus(struct instance *instance)
+{
+	int fd = openat(instance->dir, "per_cpu", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	unsigned int cpu;
+
+	if (!dir) {
+		(void)close_fd(fd);
+		return -ENOENT;
+	}
+	instance->cpu_count = 0;
+	while ((entry = readdir(dir))) {
+		if (sscanf(entry->d_name, "cpu%u", &cpu) == 1 && cpu + 1 > instance->cpu_count)
+			instance->cpu_count = cpu + 1;
+	}
+	(void)closedir(dir);
+	return instance->cpu_count ? 0 : -ENOENT;
+}
+
+static void set_options(struct instance *instance)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(instance_options); i++) {
+		char path[64];
+
+		/* An option that this kernel lacks can't be in the way. */
+		(void)snprintf(path, sizeof(path), "options/%s", instance_options[i].name);
+		(void)tracedir_write(instance->dir, path, instance_options[i].value);
+	}
+}
+
+static int set_up(struct instance *instance, const struct instance_wish *wish, struct tracedir_problem *problem)
+{
+	int r = tracedir_write(instance->dir, "trace_clock", "mono");
+
+	if (r < 0)
+		return fail(problem, EXIT_MISSING, r, "trace clock \"mono\" in", instance->name);
+	set_options(instance);
+	/* 50 would keep a poll silent until a CPU's buffer is half full. Kernels before 5.0 lack the file
+	 * and wake at every event. */
+	r = tracedir_write(instance->dir, "buffer_percent", "0");
+	if (r < 0 && r != -ENOENT)
+		return fail(problem, EXIT_FAILED, r, "buffer_percent of", instance->name);
+	r = set_subbuf_size(instance, wish->subbuf_size);
+	if (!r)
+		r = set_buffer_size(instance, wish->buffer_size);
+	if (r < 0)
+		return fail(problem, EXIT_FAILED, r, "buffer size of", instance->name);
+	r = count_cpus(instance);
+	if (r < 0)
+		return fail(problem, EXIT_MISSING, r, "per_cpu of", instance->name);
+	r = instance_exclude(instance, getpid());
+	/* Without the file (before 5.7) the reader's own events are in the trace; that is no reason to fail. */
+	return r < 0 && r != -ENOENT ? fail(problem, EXIT_FAILED, r, "set_event_notrace_pid of", instance->name) : 0;
+}
+
+static void instance_path(const char *session, char *path, size_t size)
+{
+	(void)snprintf(path, size, "instances/tracefan-%s", session);
+}
+
+static int hold(int dir, const char *name, struct tracedir_problem *problem)
+{
+	pid_t holder = 0;
+	int r = lock_take(dir, &holder);
+
+	if (r != -EBUSY)
+		return r;
+	problem->status = EXIT_BUSY;
+	(void)snprintf(problem->message, sizeof(problem->message), "session's instance %s is held by process %d", name,
+		(int)holder);
+	return r;
+}
+
+static int remove_folder(int root, const char *path)
+{
+	const struct timespec pause = { .tv_nsec = REMOVE_PAUSE_NS };
+
+	for (int i = 0; i < REMOVE_TRIES; i++) {
+		if (!unlinkat(root, path, AT_REMOVEDIR) || errno == ENOENT)
+			return 0;
+		if (errno != EBUSY)
+			return -errno;
+		(void)nanosleep(&pause, NULL);
+	}
+	return -EBUSY;
+}
+
+int instance_remove_leftovers(int root, const char *session, struct tracedir_problem *ret_problem)
+{
+	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX], group[CONTROL_NAME_MAX];
+	CLEANUP_CLOSE int dir = -1;
+	unsigned int removed = 0;
+	int r;
+
+	instance_path(session, path, sizeof(path));
+	probe_name_group(session, group, sizeof(group));
+	dir = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0) {
+		r = hold(dir, path, ret_problem);
+		if (r < 0)
+			return r == -EBUSY ? r : fail(ret_problem, EXIT_FAILED, r, "lock of", path);
+		log_note("removing %s, which an earlier reader left behind", path);
+		(void)tracedir_write(dir, "events/enable", "0");
+		dir = close_fd(dir);
+		r = remove_folder(root, path);
+		if (r < 0)
+			return fail(ret_problem, r == -EBUSY ? EXIT_BUSY : EXIT_FAILED, r, "removal of", path);
+	}
+	r = probe_remove_group(root, group, &removed);
+	if (removed)
+		log_note("removed %u probes of %s, which an earlier reader left behind", removed, group);
+	if (r < 0)
+		log_warning("some probes of %s could not be removed: %s", group, strerror(-r));
+	return 0;
+}
+
+int instance_create(int root, const char *session, const struct instance_wish *wish, struct instance *ret,
+	struct tracedir_problem *ret_problem)
+{
+	struct instance instance = { .root = root, .dir = -1 };
+	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX];
+	int r = instance_remove_leftovers(root, session, ret_problem);
+
+	if (r < 0)
+		return r;
+	instance_path(session, path, sizeof(path));
+	(void)snprintf(instance.name, sizeof(instance.name), "%s", path + strlen("instances/"));
+	instance.handle = tracefs_instance_create(instance.name);
+	if (!instance.handle)
+		return fail(ret_problem, errno == EACCES || errno == EPERM ? EXIT_NOT_PERMITTED : EXIT_FAILED,
+			errno ? -errno : -EIO, "making of instance", instance.name);
+	instance.dir = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = instance.dir < 0 ? fail(ret_problem, EXIT_FAILED, -errno, "opening of", path) : hold(instance.dir, path, ret_problem);
+	if (!r)
+		r = set_up(&instance, wish, ret_problem);
+	if (r < 0) {
+		instance.root = -1;
+		(void)instance_remove(&instance);
+		return r;
+	}
+	*ret = instance;
+	return 0;
+}
+
+int instance_disable(const struct instance *instance)
+{
+	return tracedir_write(instance->dir, "events/enable", "0");
+}
+
+int instance_reset(const struct instance *instance)
+{
+	return tracedir_clear(instance->dir, "trace");
+}
+
+int instance_mark(const struct instance *instance, const char *text)
+{
+	return tracedir_write(instance->dir, "trace_marker", text);
+}
+
+int instance_exclude(const struct instance *instance, pid_t process)
+{
+	char path[64], text[32];
+	const struct dirent *entry;
+	DIR *tasks;
+	int r = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
+	tasks = opendir(path);
+	if (!tasks)
+		return -ESRCH;
+	while (!r && (entry = readdir(tasks))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		(void)snprintf(text, sizeof(text), "%.20s ", entry->d_name);
+		r = tracedir_append(instance->dir, "set_event_notrace_pid", text);
+	}
+	(void)closedir(tasks);
+	return r;
+}
+
+int instance_include_all(const struct instance *instance)
+{
+	return tracedir_clear(instance->dir, "set_event_notrace_pid");
+}
+
+int instance_remove(struct instance *instance)
+{
+	const struct timespec pause = { .tv_nsec = REMOVE_PAUSE_NS };
+	int r = 0;
+
+	instance->dir = close_fd(instance->dir);
+	for (int i = 0; instance->handle && i < REMOVE_TRIES; i++) {
+		r = tracefs_instance_destroy(instance->handle) ? -errno : 0;
+		if (r != -EBUSY)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	tracefs_instance_free(instance->handle);
+	instance->handle = NULL;
+	instance->root = close_fd(instance->root);
+	return r;
+}

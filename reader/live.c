@@ -1,0 +1,209 @@
+#include "reader/live.h"
+
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "reader/facts.h"
+#include "shm/control.h"
+#include "shm/segment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct live *live_of(struct provider *provider)
+{
+	return (struct live *)provider;
+}
+
+static int facts(struct provider *provider)
+{
+	return facts_of_kernel(live_of(provider)->instance);
+}
+
+static int names(struct provider *provider)
+{
+	(void)provider;
+	return facts_of_names();
+}
+
+static int account(struct provider *provider)
+{
+	return facts_of_account(live_of(provider)->instance);
+}
+
+static int events(struct provider *provider)
+{
+	return facts_of_events(live_of(provider)->instance);
+}
+
+static int format_blob(const struct probes *probes, const struct probe *probe)
+{
+	CLEANUP_FREE char *data = NULL;
+	size_t size;
+	int r = probe_format(probes, probe, &data, &size);
+
+	return r < 0 ? r : segment_blob_create("tracefan-format", data, size);
+}
+
+static int create(struct provider *provider, const struct control_create *create, int target,
+	struct provider_created *ret, struct control_failure *ret_failure)
+{
+	struct probes *probes = &live_of(provider)->probes;
+	struct control_failure ignored;
+	struct probe *probe;
+	bool shared;
+	int r = probe_create(probes, create, target, &probe, &shared, ret_failure), format;
+
+	if (r)
+		return r;
+	format = format_blob(probes, probe);
+	if (format < 0) {
+		control_failure_set(ret_failure, format, -1, "format of %s:%s: %s", probe->system, probe->event,
+			strerror(-format));
+		(void)probe_unreference(probes, probe, &ignored);
+		return EXIT_FAILED;
+	}
+	*ret = (struct provider_created){ .id = probe->id, .shared = shared, .format = format };
+	memcpy(ret->system, probe->system, sizeof(ret->system));
+	memcpy(ret->event, probe->event, sizeof(ret->event));
+	return EXIT_DONE;
+}
+
+static struct probe *find(struct provider *provider, uint64_t id, struct control_failure *failure)
+{
+	struct probe *probe = probes_find(&live_of(provider)->probes, id);
+
+	/* One that only waits for a router to come back isn't this router's. */
+	if (probe && probe->references)
+		return probe;
+	control_failure_set(failure, ENOENT, -1, "no probe %llu", (unsigned long long)id);
+	return NULL;
+}
+
+static int enable(struct provider *provider, uint64_t id, bool enabled, struct control_failure *ret_failure)
+{
+	struct probe *probe = find(provider, id, ret_failure);
+
+	return probe ? probe_set_enabled(&live_of(provider)->probes, probe, enabled, ret_failure) : EXIT_FAILED;
+}
+
+static int filter(struct provider *provider, uint64_t id, const char *text, struct control_failure *ret_failure)
+{
+	struct probe *probe = find(provider, id, ret_failure);
+
+	return probe ? probe_set_filter(&live_of(provider)->probes, probe, text, ret_failure) : EXIT_FAILED;
+}
+
+static int close_probe(struct provider *provider, uint64_t id, struct control_failure *ret_failure)
+{
+	struct probe *probe = find(provider, id, ret_failure);
+
+	return probe ? probe_unreference(&live_of(provider)->probes, probe, ret_failure) : EXIT_FAILED;
+}
+
+static int exclude(struct provider *provider, uint64_t number, pid_t process)
+{
+	struct live *live = live_of(provider);
+
+	/* A process that this namespace can't see has no number to write. */
+	if (process <= 0)
+		return 0;
+	if (live->excluded_count == LIVE_EXCLUDED_MAX)
+		return -ENOSPC;
+	live->excluded[live->excluded_count++] = (struct live_excluded){ .number = number, .process = process };
+	return instance_exclude(live->instance, process);
+}
+
+/* The kernel's list can only be added to, or cleared: it is written anew. For a moment the others are in the trace; they
+ * are ordinary processes there. */
+static int include(struct provider *provider, uint64_t number)
+{
+	struct live *live = live_of(provider);
+	unsigned int kept = 0;
+	int r;
+
+	for (unsigned int i = 0; i < live->excluded_count; i++) {
+		if (live->excluded[i].number != number)
+			live->excluded[kept++] = live->excluded[i];
+	}
+	if (kept == live->excluded_count)
+		return 0;
+	live->excluded_count = kept;
+	r = instance_include_all(live->instance);
+	if (!r)
+		r = instance_exclude(live->instance, getpid());
+	for (unsigned int i = 0; !r && i < kept; i++) {
+		r = instance_exclude(live->instance, live->excluded[i].process);
+		if (r == -ESRCH)
+			r = 0;
+	}
+	return r;
+}
+
+static void orphan(struct provider *provider)
+{
+	struct live *live = live_of(provider);
+
+	probes_orphan(&live->probes);
+	live->excluded_count = 0;
+}
+
+static void sweep(struct provider *provider)
+{
+	probes_sweep(&live_of(provider)->probes);
+}
+
+static void stop(struct provider *provider)
+{
+	int r = instance_disable(live_of(provider)->instance);
+
+	if (r < 0)
+		log_warning("the events could not be disabled: %s", strerror(-r));
+}
+
+static uint32_t probes(const struct provider *provider)
+{
+	return ((const struct live *)provider)->probes.count;
+}
+
+static void live_close(struct provider *provider)
+{
+	int r = probes_close(&live_of(provider)->probes);
+
+	if (r < 0)
+		log_warning("some probes stay in tracefs: %s", strerror(-r));
+}
+
+static const struct provider_ops live_ops = {
+	.facts = facts,
+	.names = names,
+	.account = account,
+	.events = events,
+	.create = create,
+	.enable = enable,
+	.filter = filter,
+	.close_probe = close_probe,
+	.exclude = exclude,
+	.include = include,
+	.orphan = orphan,
+	.sweep = sweep,
+	.stop = stop,
+	.probes = probes,
+	.close = live_close,
+};
+
+int live_open(struct live *live, struct instance *instance, const char *session)
+{
+	int r;
+
+	*live = (struct live){ .provider = { .ops = &live_ops }, .instance = instance };
+	r = probes_open(&live->probes, instance, session);
+	if (r < 0)
+		return r;
+	live->provider.cpu_count = instance->cpu_count;
+	memcpy(live->provider.group, live->probes.group, sizeof(live->provider.group));
+	memcpy(live->provider.tag, live->probes.tag, sizeof(live->provider.tag));
+	return 0;
+}

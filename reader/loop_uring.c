@@ -1,0 +1,204 @@
+/* Waiting and reading by io_uring. */
+#include "reader/loop.h"
+
+#include "base/checked.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RING_ENTRIES 256
+
+/* user_data: reads have the top bit; a watch is its index and the serial of its arming; requests whose
+ * completion nobody waits for are 0; all ones is liburing's own time-out. */
+#define DATA_READ  (UINT64_C(1) << 63)
+#define DATA_NONE  UINT64_C(0)
+#define DATA_OTHER UINT64_MAX
+
+static uint64_t watch_data(const struct loop_watch *watch)
+{
+	/* The serial is never 0, so this is never DATA_NONE; the index is small, so never DATA_READ. */
+	return (uint64_t)watch->index << 32 | watch->serial;
+}
+
+int loop_uring_open(struct loop *loop)
+{
+	/* Completions run when this process enters the kernel anyway; nobody needs to interrupt it for them.
+	 * Older kernels don't know the flag. */
+	struct io_uring_params params = { .flags = IORING_SETUP_R_DISABLED | IORING_SETUP_COOP_TASKRUN };
+	int r = io_uring_queue_init_params(RING_ENTRIES, &loop->ring, &params);
+
+	if (r == -EINVAL) {
+		memset(&params, 0, sizeof(params));
+		params.flags = IORING_SETUP_R_DISABLED;
+		r = io_uring_queue_init_params(RING_ENTRIES, &loop->ring, &params);
+	}
+	return r;
+}
+
+int loop_uring_lock(struct loop *loop, const int *files, uint32_t file_count, void *memory, size_t size)
+{
+	/* io_uring requests don't pass seccomp, so this list is the ring's own: whoever takes the process
+	 * over can't use the ring for more than the process does. */
+	static const uint8_t opcodes[] = {
+		IORING_OP_READ_FIXED,   /* sub-buffers and text into slots */
+		IORING_OP_POLL_ADD,     /* waiting for descriptors */
+		IORING_OP_POLL_REMOVE,  /* no longer waiting */
+		IORING_OP_ASYNC_CANCEL, /* a read that found its CPU empty */
+		IORING_OP_TIMEOUT,      /* liburing's way to wait with a time-out before Linux 5.11 */
+	};
+	struct io_uring_restriction rules[ARRAY_SIZE(opcodes) + 1];
+	struct iovec area = { .iov_base = memory, .iov_len = size };
+	int r;
+
+	memset(rules, 0, sizeof(rules));
+	for (size_t i = 0; i < ARRAY_SIZE(opcodes); i++) {
+		rules[i].opcode = IORING_RESTRICTION_SQE_OP;
+		rules[i].sqe_op = opcodes[i];
+	}
+	rules[ARRAY_SIZE(opcodes)].opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
+	rules[ARRAY_SIZE(opcodes)].sqe_flags = IOSQE_FIXED_FILE | IOSQE_IO_LINK | IOSQE_ASYNC;
+	r = file_count ? io_uring_register_files(&loop->ring, files, file_count) : 0;
+	if (!r && size)
+		r = io_uring_register_buffers(&loop->ring, &area, 1);
+	/* By number: Debian 12's liburing declares the two wrappers and does not export them. */
+	if (!r)
+		r = io_uring_register((unsigned int)loop->ring.ring_fd, IORING_REGISTER_RESTRICTIONS, rules,
+			ARRAY_SIZE(rules));
+	if (!r)
+		r = io_uring_register((unsigned int)loop->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+	return r;
+}
+
+/* A free submission entry; submits what is queued when the queue is full. */
+static struct io_uring_sqe *next_sqe(struct loop *loop)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&loop->ring);
+
+	while (!sqe) {
+		if (io_uring_submit(&loop->ring) < 0)
+			return NULL;
+		sqe = io_uring_get_sqe(&loop->ring);
+	}
+	return sqe;
+}
+
+void loop_uring_arm(struct loop *loop, struct loop_watch *watch)
+{
+	struct io_uring_sqe *sqe = next_sqe(loop);
+
+	if (!sqe) {
+		/* The owner learns of it as of any error of its descriptor. */
+		loop_fire(loop, watch, POLLERR);
+		return;
+	}
+	io_uring_prep_poll_add(sqe, watch->fd, (unsigned int)watch->events);
+	io_uring_sqe_set_data64(sqe, watch_data(watch));
+}
+
+void loop_uring_disarm(struct loop *loop, struct loop_watch *watch)
+{
+	struct io_uring_sqe *sqe = next_sqe(loop);
+
+	if (!sqe)
+		return;
+	io_uring_prep_poll_remove(sqe, watch_data(watch));
+	io_uring_sqe_set_data64(sqe, DATA_NONE);
+}
+
+static void complete(struct loop *loop, const struct io_uring_cqe *cqe)
+{
+	struct loop_watch *watch;
+	uint64_t index = cqe->user_data >> 32;
+
+	if (cqe->user_data == DATA_NONE || cqe->user_data == DATA_OTHER)
+		return;
+	if (cqe->user_data & DATA_READ) {
+		loop->read_done(loop->read_context, cqe->user_data & ~DATA_READ, cqe->res);
+		return;
+	}
+	watch = index < loop->capacity ? loop->watches[index] : NULL;
+	/* Another serial: the answer to an arming that was taken back. */
+	if (!watch || !watch->armed || watch->serial != (uint32_t)cqe->user_data)
+		return;
+	loop_fire(loop, watch, cqe->res < 0 ? POLLERR : (short)cqe->res);
+}
+
+static void reap(struct loop *loop)
+{
+	struct io_uring_cqe *cqe;
+
+	while (!io_uring_peek_cqe(&loop->ring, &cqe)) {
+		complete(loop, cqe);
+		io_uring_cqe_seen(&loop->ring, cqe);
+	}
+}
+
+static int enter(struct loop *loop, unsigned int count, const uint64_t *timeout)
+{
+	struct __kernel_timespec ts;
+	struct io_uring_cqe *cqe;
+	int r;
+
+	if (!timeout) {
+		r = io_uring_submit_and_wait(&loop->ring, count);
+	} else {
+		ts.tv_sec = (long long)(*timeout / 1000000000);
+		ts.tv_nsec = (long long)(*timeout % 1000000000);
+		r = io_uring_submit_and_wait_timeout(&loop->ring, &cqe, count, &ts, NULL);
+	}
+	return r < 0 && r != -EINTR && r != -ETIME && r != -EAGAIN && r != -EBUSY ? r : 0;
+}
+
+int loop_uring_sleep(struct loop *loop, uint64_t deadline)
+{
+	uint64_t now, wait;
+	int r;
+
+	if (deadline == LOOP_NEVER) {
+		r = enter(loop, 1, NULL);
+	} else {
+		now = loop_now();
+		wait = deadline > now ? deadline - now : 0;
+		r = wait ? enter(loop, 1, &wait) : enter(loop, 0, NULL);
+	}
+	if (r < 0)
+		return r;
+	reap(loop);
+	return 0;
+}
+
+int loop_read_queue(struct loop *loop, const struct loop_read *read)
+{
+	struct io_uring_sqe *sqe = next_sqe(loop);
+
+	if (!sqe)
+		return -EAGAIN;
+	io_uring_prep_read_fixed(sqe, (int)read->file, read->memory, read->length, 0, 0);
+	sqe->flags |= IOSQE_FIXED_FILE;
+	if (read->linked)
+		sqe->flags |= IOSQE_IO_LINK;
+	if (read->worker)
+		sqe->flags |= IOSQE_ASYNC;
+	io_uring_sqe_set_data64(sqe, DATA_READ | read->token);
+	return 0;
+}
+
+int loop_read_cancel(struct loop *loop, uint64_t token)
+{
+	struct io_uring_sqe *sqe = next_sqe(loop);
+
+	if (!sqe)
+		return -EAGAIN;
+	io_uring_prep_cancel64(sqe, DATA_READ | token, 0);
+	io_uring_sqe_set_data64(sqe, DATA_NONE);
+	return 0;
+}
+
+int loop_read_submit(struct loop *loop, unsigned int count, uint64_t timeout)
+{
+	int r = count ? enter(loop, count, &timeout) : enter(loop, 0, NULL);
+
+	reap(loop);
+	return r;
+}

@@ -1,0 +1,59 @@
+/* The reader's command line. Pure: no system call but for names looked up later, nothing logged. */
+#ifndef TRACEFAN_READER_OPTIONS_H
+#define TRACEFAN_READER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum options_source {
+	OPTIONS_RAW,
+	OPTIONS_TEXT,
+	OPTIONS_REPLAY,    /* a recording */
+	OPTIONS_TEXT_FILE, /* an ftrace text log */
+	OPTIONS_PAGES,     /* a folder of raw pages, laid out as tracefs lays them */
+};
+
+enum options_action {
+	OPTIONS_RUN,
+	OPTIONS_REMOVE, /* remove what an earlier run of the session left behind */
+	OPTIONS_HELP,
+	OPTIONS_VERSION,
+};
+
+/* Texts point into argv. */
+struct reader_options {
+	enum options_action action;
+	enum options_source source;
+	const char *session;
+	const char *directory;
+	const char *input;       /* of the file sources */
+	const char *group;       /* NULL: the default, if it exists */
+	const char *router_user; /* NULL: the default */
+	const char *tracefs;     /* NULL: where it is mounted */
+	uint64_t buffer_size;    /* bytes per CPU */
+	uint64_t subbuf_size;    /* bytes; 0: the kernel's page */
+	uint64_t pool_size;      /* bytes */
+	uint64_t interval;       /* ns */
+	int owner_fd;            /* -1: none */
+	bool verbose;
+};
+
+/* What was wrong with a command line, for people. */
+struct options_error {
+	char message[200];
+};
+
+/* Reads argv. Returns 0, or -EINVAL with *ret_error filled in. */
+int options_parse(int argc, char *const argv[], struct reader_options *ret, struct options_error *ret_error);
+
+/* "4K", "8M", "1G" or plain bytes. Returns 0, -EINVAL (not a size) or -ERANGE. */
+int options_size(const char *text, uint64_t *ret);
+
+/* True for a session's name as control_abi.h allows it: it ends up in paths and in names in tracefs. */
+bool options_session_valid(const char *name);
+
+/* The text behind --help. */
+extern const char options_usage[];
+
+#endif

@@ -1,0 +1,331 @@
+#include "reader/probe.h"
+
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "reader/probe_define.h"
+#include "reader/probe_line.h"
+#include "reader/probe_name.h"
+#include "reader/probe_remove.h"
+#include "shm/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+int probes_open(struct probes *probes, const struct instance *instance, const char *session)
+{
+	uint32_t tag;
+
+	if (getrandom(&tag, sizeof(tag), 0) != sizeof(tag))
+		return -EIO;
+	*probes = (struct probes){ .instance = instance };
+	probe_name_group(session, probes->group, sizeof(probes->group));
+	(void)snprintf(probes->tag, sizeof(probes->tag), "%08x", tag);
+	return 0;
+}
+
+struct probe *probes_find(const struct probes *probes, uint64_t id)
+{
+	struct probe *probe = probes->first;
+
+	while (probe && probe->id != id)
+		probe = probe->next;
+	return probe;
+}
+
+/* Microseconds since the host came up, made unique: no other probe has this number before the next boot. */
+static uint64_t next_id(struct probes *probes)
+{
+	struct timespec now;
+	uint64_t id;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	id = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	if (id <= probes->last_id)
+		id = probes->last_id + 1;
+	probes->last_id = id;
+	return id;
+}
+
+static int define_key(const struct control_create *create, int target, struct probe *probe)
+{
+	struct stat st;
+
+	probe->kind = create->kind;
+	if (create->kind == PROBE_TRACEPOINT) {
+		memcpy(probe->system, create->system, sizeof(probe->system));
+		memcpy(probe->event, create->event, sizeof(probe->event));
+		return 0;
+	}
+	memcpy(probe->fetch, create->fetch, sizeof(probe->fetch));
+	probe->fetch_count = create->fetch_count;
+	probe->offset = create->offset;
+	if (!probe_kind_in_file(create->kind)) {
+		memcpy(probe->symbol, create->symbol, sizeof(probe->symbol));
+		probe->maxactive = create->kind == PROBE_KRETPROBE ? create->maxactive : 0;
+		return 0;
+	}
+	if (fstat(target, &st) < 0)
+		return -errno;
+	probe->ref_offset = create->ref_offset;
+	probe->device = st.st_dev;
+	probe->inode = st.st_ino;
+	return 0;
+}
+
+static size_t fetch_size(const struct probe *probe)
+{
+	const char *at = probe->fetch;
+
+	for (uint32_t i = 0; i < probe->fetch_count; i++)
+		at += strlen(at) + 1;
+	return (size_t)(at - probe->fetch);
+}
+
+static bool equal(const struct probe *a, const struct probe *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == PROBE_TRACEPOINT)
+		return !strcmp(a->system, b->system) && !strcmp(a->event, b->event);
+	return a->offset == b->offset && a->ref_offset == b->ref_offset && a->device == b->device && a->inode == b->inode &&
+		a->maxactive == b->maxactive && !strcmp(a->symbol, b->symbol) && a->fetch_count == b->fetch_count &&
+		!memcmp(a->fetch, b->fetch, fetch_size(a));
+}
+
+static struct probe *find_equal(const struct probes *probes, const struct probe *key)
+{
+	struct probe *probe = probes->first;
+
+	while (probe && !equal(probe, key))
+		probe = probe->next;
+	return probe;
+}
+
+int probe_create(struct probes *probes, const struct control_create *create, int target, struct probe **ret,
+	bool *ret_shared, struct control_failure *ret_failure)
+{
+	CLEANUP_FREE struct probe *probe = calloc(1, sizeof(*probe));
+	struct probe *same;
+	int r = probe ? define_key(create, target, probe) : -ENOMEM;
+
+	if (r < 0) {
+		control_failure_set(ret_failure, r, -1, "probe \"%s\": %s", create->name, strerror(-r));
+		return EXIT_FAILED;
+	}
+	same = find_equal(probes, probe);
+	if (same) {
+		same->references++;
+		*ret = same;
+		*ret_shared = true;
+		return EXIT_DONE;
+	}
+	probe->id = next_id(probes);
+	r = probe_define(probes, probe, create, target, ret_failure);
+	if (r)
+		return r;
+	probe->references = 1;
+	probe->next = probes->first;
+	probes->first = probe;
+	probes->count++;
+	*ret = TAKE_PTR(probe);
+	*ret_shared = false;
+	return EXIT_DONE;
+}
+
+static void event_path(const struct probe *probe, const char *file, char *path, size_t size)
+{
+	(void)snprintf(path, size, "events/%s/%s/%s", probe->system, probe->event, file);
+}
+
+static int switch_event(const struct probes *probes, struct probe *probe, bool on)
+{
+	char path[2 * CONTROL_NAME_MAX + 32];
+	int r;
+
+	if (probe->enabled == on)
+		return 0;
+	event_path(probe, "enable", path, sizeof(path));
+	r = tracedir_write(probes->instance->dir, path, on ? "1" : "0");
+	if (!r)
+		probe->enabled = on;
+	return r;
+}
+
+int probe_set_enabled(struct probes *probes, struct probe *probe, bool enabled, struct control_failure *ret_failure)
+{
+	uint32_t wanted = enabled ? probe->enables + 1 : probe->enables - 1;
+	int r;
+
+	if (enabled ? probe->enables == probe->references : !probe->enables) {
+		control_failure_set(ret_failure, EINVAL, -1, "probe %llu is %s by all its owners already",
+			(unsigned long long)probe->id, enabled ? "enabled" : "disabled");
+		return EXIT_FAILED;
+	}
+	r = switch_event(probes, probe, wanted > 0);
+	if (r < 0) {
+		control_failure_set(ret_failure, r, -1, "%s:%s can't be %s: %s", probe->system, probe->event,
+			enabled ? "enabled" : "disabled", strerror(-r));
+		return r == -EINVAL || r == -EOPNOTSUPP ? EXIT_LOCATION : EXIT_FAILED;
+	}
+	probe->enables = wanted;
+	return EXIT_DONE;
+}
+
+/* After a refused filter the file shows the text, a line with a caret, and "parse_error: words". */
+static void filter_words(const char *text, int error, struct control_failure *ret_failure)
+{
+	static const char head[] = "parse_error: ";
+	const char *line = strchr(text, '\n'), *words = strstr(text, head), *end;
+	int position = -1;
+
+	if (line && line[1 + strspn(line + 1, " ")] == '^')
+		position = (int)strspn(line + 1, " ");
+	if (!words) {
+		control_failure_set(ret_failure, error, -1, "the kernel refuses the filter: %s", strerror(-error));
+		return;
+	}
+	words += sizeof(head) - 1;
+	end = strchr(words, '\n');
+	control_failure_set(ret_failure, error, position, "the kernel refuses the filter: %.*s",
+		end ? (int)(end - words) : (int)strlen(words), words);
+}
+
+int probe_set_filter(struct probes *probes, struct probe *probe, const char *filter, struct control_failure *ret_failure)
+{
+	CLEANUP_FREE char *text = NULL;
+	char path[2 * CONTROL_NAME_MAX + 32];
+	int dir = probes->instance->dir, r;
+
+	for (const char *c = filter; *c; c++) {
+		if ((unsigned char)*c < 0x20) {
+			control_failure_set(ret_failure, EINVAL, (int)(c - filter), "a filter can't hold control characters");
+			return EXIT_USAGE;
+		}
+	}
+	event_path(probe, "filter", path, sizeof(path));
+	r = tracedir_write(dir, path, *filter ? filter : "0");
+	if (!r) {
+		memcpy(probe->filter, filter, strlen(filter) + 1);
+		return EXIT_DONE;
+	}
+	if (tracedir_read(dir, path, &text, NULL) < 0)
+		text = NULL;
+	filter_words(text ? text : "", r, ret_failure);
+	/* The kernel dropped the old filter with the wrong one. */
+	if (tracedir_write(dir, path, *probe->filter ? probe->filter : "0") < 0)
+		log_warning("the filter of %s:%s could not be put back", probe->system, probe->event);
+	return EXIT_USAGE;
+}
+
+static int undefine(struct probes *probes, const struct probe *probe)
+{
+	char holder[256];
+	int r;
+
+	if (probe->kind == PROBE_TRACEPOINT)
+		return 0;
+	r = probe_remove(probes->instance->root, probe_kind_in_file(probe->kind) ? PROBE_UPROBES : PROBE_KPROBES,
+		probe->system, probe->event);
+	if (r < 0) {
+		probe_remove_holder(probes->instance->root, probe->system, probe->event, holder, sizeof(holder));
+		log_warning("%s:%s can't be removed: %s%s%s", probe->system, probe->event, strerror(-r),
+			*holder ? "; it is enabled in instance " : "", holder);
+	}
+	return r;
+}
+
+/* Takes the probe out of the table and the kernel. What the kernel won't let go is left to the next start's
+ * removal of leftovers. */
+static int remove_probe(struct probes *probes, struct probe *probe)
+{
+	struct probe **at = &probes->first;
+	int r;
+
+	while (*at && *at != probe)
+		at = &(*at)->next;
+	if (*at) {
+		*at = probe->next;
+		probes->count--;
+	}
+	(void)switch_event(probes, probe, false);
+	if (*probe->filter) {
+		char path[2 * CONTROL_NAME_MAX + 32];
+
+		event_path(probe, "filter", path, sizeof(path));
+		(void)tracedir_write(probes->instance->dir, path, "0");
+	}
+	r = undefine(probes, probe);
+	free(probe);
+	return r;
+}
+
+int probe_unreference(struct probes *probes, struct probe *probe, struct control_failure *ret_failure)
+{
+	int r;
+
+	if (probe->references > 1) {
+		probe->references--;
+		if (probe->enables > probe->references)
+			probe->enables = probe->references;
+		return EXIT_DONE;
+	}
+	r = remove_probe(probes, probe);
+	if (!r)
+		return EXIT_DONE;
+	control_failure_set(ret_failure, r, -1, "the kernel keeps the probe: %s", strerror(-r));
+	return r == -EBUSY ? EXIT_BUSY : EXIT_FAILED;
+}
+
+void probes_orphan(struct probes *probes)
+{
+	for (struct probe *probe = probes->first; probe; probe = probe->next)
+		probe->references = probe->enables = 0;
+}
+
+void probes_sweep(struct probes *probes)
+{
+	struct probe *next;
+
+	/* All off first: the kernel waits for its readers once per change, and the trace ends at once. */
+	for (struct probe *probe = probes->first; probe; probe = probe->next) {
+		if (!probe->enables)
+			(void)switch_event(probes, probe, false);
+	}
+	for (struct probe *probe = probes->first; probe; probe = next) {
+		next = probe->next;
+		if (!probe->references)
+			(void)remove_probe(probes, probe);
+	}
+}
+
+int probes_close(struct probes *probes)
+{
+	int result = 0;
+
+	if (!probes->instance)
+		return 0;
+	(void)instance_disable(probes->instance);
+	for (struct probe *probe = probes->first; probe; probe = probe->next)
+		probe->enabled = false;
+	while (probes->first) {
+		int r = remove_probe(probes, probes->first);
+
+		if (r < 0 && !result)
+			result = r;
+	}
+	return result;
+}
+
+int probe_format(const struct probes *probes, const struct probe *probe, char **ret_data, size_t *ret_size)
+{
+	char path[2 * CONTROL_NAME_MAX + 32];
+
+	event_path(probe, "format", path, sizeof(path));
+	return tracedir_read(probes->instance->dir, path, ret_data, ret_size);
+}

@@ -1,0 +1,160 @@
+#include "reader/probe_define.h"
+
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+#include "reader/probe_line.h"
+#include "reader/probe_name.h"
+#include "reader/probe_remove.h"
+#include "reader/tracedir.h"
+#include "shm/control.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fail(struct control_failure *failure, int status, int error, const struct control_create *create,
+	const char *message)
+{
+	control_failure_set(failure, error, -1, "probe \"%s\": %s", create->name, message);
+	return status;
+}
+
+/* A name that can stand in a path: no slash, no dot at its head. */
+static bool name_valid(const char *name)
+{
+	if (!*name || *name == '.')
+		return false;
+	for (; *name; name++) {
+		if (!isascii(*name) || (!isalnum((unsigned char)*name) && !strchr("_-.", *name)))
+			return false;
+	}
+	return true;
+}
+
+static int find_tracepoint(const struct probes *probes, const struct probe *probe, const struct control_create *create,
+	struct control_failure *failure)
+{
+	char path[2 * CONTROL_NAME_MAX + 32];
+
+	if (!name_valid(probe->system) || !name_valid(probe->event))
+		return fail(failure, EXIT_LOCATION, EINVAL, create, "not the name of a system or an event");
+	(void)snprintf(path, sizeof(path), "events/%s", probe->system);
+	if (faccessat(probes->instance->dir, path, F_OK, 0) < 0) {
+		control_failure_set(failure, errno, -1, "no system \"%s\" among the kernel's events", probe->system);
+		return EXIT_LOCATION;
+	}
+	(void)snprintf(path, sizeof(path), "events/%s/%s/enable", probe->system, probe->event);
+	if (faccessat(probes->instance->dir, path, F_OK, 0) < 0) {
+		control_failure_set(failure, errno, -1, "no event \"%s\" in system \"%s\"", probe->event, probe->system);
+		return EXIT_LOCATION;
+	}
+	return EXIT_DONE;
+}
+
+/* The descriptor came from a consumer: a file that it can read, and no more than that, can be probed. */
+static int check_target(const struct control_create *create, int target, struct control_failure *failure)
+{
+	struct stat st;
+	int flags;
+
+	if (target < 0)
+		return fail(failure, EXIT_LOCATION, EBADF, create, "the file to be probed did not come with the request");
+	flags = fcntl(target, F_GETFL);
+	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
+		return fail(failure, EXIT_NOT_PERMITTED, EACCES, create, "the file must be open for reading");
+	if (fstat(target, &st) < 0 || !S_ISREG(st.st_mode))
+		return fail(failure, EXIT_LOCATION, EINVAL, create, "not a regular file");
+	/* The kernel takes such an offset, and refuses to enable the probe. */
+	if (create->offset >= (uint64_t)st.st_size || create->ref_offset >= (uint64_t)st.st_size)
+		return fail(failure, EXIT_LOCATION, EINVAL, create, "the offset lies behind the end of the file");
+	return EXIT_DONE;
+}
+
+/* Says in the kernel's own words what it refused. */
+static void say(const struct probes *probes, const struct probe_line *line, const struct control_create *create, int error,
+	bool in_fetch, struct control_failure *failure)
+{
+	CLEANUP_FREE char *log = NULL;
+	struct probe_line_words words;
+	int position = -1;
+
+	if (tracedir_read(probes->instance->root, "error_log", &log, NULL) < 0 ||
+		!probe_line_words(log, line->text, &words)) {
+		(void)fail(failure, 0, error, create, strerror(error < 0 ? -error : error));
+		return;
+	}
+	/* The first fetch argument begins one blank behind the bare line. */
+	if (in_fetch && words.column > (int)line->bare)
+		position = words.column - (int)line->bare - 1;
+	control_failure_set(failure, error, position, "probe \"%s\": %s", create->name, words.message);
+}
+
+/* The kernel refused the whole line. Whether the place or the arguments were wrong shows in what it says of the place
+ * alone. */
+static int tell_apart(const struct probes *probes, const struct probe *probe, struct probe_line *line, const char *file,
+	const struct control_create *create, int error, struct control_failure *failure)
+{
+	struct probe_line bare = *line;
+	int r;
+
+	bare.text[bare.bare] = '\0';
+	r = tracedir_append(probes->instance->root, file, bare.text);
+	if (r < 0) {
+		say(probes, &bare, create, r, false, failure);
+		return r == -EACCES || r == -EPERM ? EXIT_NOT_PERMITTED : EXIT_LOCATION;
+	}
+	(void)probe_remove(probes->instance->root, file, probe->system, probe->event);
+	say(probes, line, create, error, true, failure);
+	return EXIT_FETCH_ARG;
+}
+
+static int define_dynamic(const struct probes *probes, const struct probe *probe, const struct control_create *create,
+	int target, struct control_failure *failure)
+{
+	const char *file = probe_kind_in_file(create->kind) ? PROBE_UPROBES : PROBE_KPROBES;
+	struct probe_line_error wrong;
+	struct probe_line line;
+	int r = probe_line_build(create, probe->system, probe->event, target, &line, &wrong);
+
+	if (r < 0) {
+		control_failure_set(failure, EINVAL, wrong.position, "probe \"%s\": %s", create->name, wrong.message);
+		return wrong.part == PROBE_LINE_FETCH ? EXIT_FETCH_ARG : EXIT_LOCATION;
+	}
+	r = tracedir_append(probes->instance->root, file, line.text);
+	if (!r)
+		return EXIT_DONE;
+	if (r == -ENOENT && faccessat(probes->instance->root, file, F_OK, 0) < 0)
+		return fail(failure, EXIT_MISSING, ENOENT, create,
+			probe_kind_in_file(create->kind) ? "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)" :
+							   "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)");
+	return tell_apart(probes, probe, &line, file, create, r, failure);
+}
+
+/* What the event is called after: the symbol, or the consumer's name for the probe. */
+static void name_event(const struct probes *probes, struct probe *probe, const struct control_create *create)
+{
+	const char *symbol = *create->symbol ? create->symbol : create->name;
+
+	memcpy(probe->system, probes->group, sizeof(probe->system));
+	probe_name_event(symbol, probe->id, probes->tag, probe->event, sizeof(probe->event));
+}
+
+int probe_define(const struct probes *probes, struct probe *probe, const struct control_create *create, int target,
+	struct control_failure *ret_failure)
+{
+	int r;
+
+	if (create->kind == PROBE_TRACEPOINT)
+		return find_tracepoint(probes, probe, create, ret_failure);
+	if (probe_kind_in_file(create->kind)) {
+		r = check_target(create, target, ret_failure);
+		if (r)
+			return r;
+	}
+	name_event(probes, probe, create);
+	return define_dynamic(probes, probe, create, target, ret_failure);
+}

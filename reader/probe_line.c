@@ -1,0 +1,146 @@
+#include "reader/probe_line.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FETCH_ARGS_MAX 128 /* as in the kernel */
+
+struct builder {
+	struct probe_line *line;
+	size_t length;
+	bool full;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct builder *builder, const char *format, ...)
+{
+	size_t room = sizeof(builder->line->text) - builder->length;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(builder->line->text + builder->length, room, format, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= room)
+		builder->full = true;
+	else
+		builder->length += (size_t)n;
+}
+
+static int fail(struct probe_line_error *error, enum probe_line_part part, int position, const char *message)
+{
+	*error = (struct probe_line_error){ .part = part, .position = position, .message = message };
+	return -EINVAL;
+}
+
+/* A kernel symbol, perhaps "module:symbol". Anything else could end the word or the line. */
+static bool symbol_valid(const char *symbol)
+{
+	if (!*symbol)
+		return false;
+	for (; *symbol; symbol++) {
+		if (!isascii(*symbol) || (!isalnum((unsigned char)*symbol) && !strchr("_.$:", *symbol)))
+			return false;
+	}
+	return true;
+}
+
+/* Bytes that the kernel's command line gives a meaning of its own: blanks part words, '#' begins a comment, and a
+ * newline or ';' would begin another command. */
+static bool fetch_byte_valid(char c)
+{
+	return isascii(c) && isgraph((unsigned char)c) && c != '#' && c != ';';
+}
+
+static int add_fetch(struct builder *builder, const struct control_create *create, struct probe_line_error *error)
+{
+	const char *text = create->fetch;
+	int at = 0;
+
+	if (create->fetch_count > FETCH_ARGS_MAX)
+		return fail(error, PROBE_LINE_FETCH, -1, "more than 128 fetch arguments");
+	for (uint32_t i = 0; i < create->fetch_count; i++) {
+		size_t length = strlen(text);
+		const char *equals = strchr(text, '=');
+
+		for (size_t k = 0; k < length; k++) {
+			if (!fetch_byte_valid(text[k]))
+				return fail(error, PROBE_LINE_FETCH, at + (int)k, "a fetch argument can't hold this byte");
+		}
+		if (!equals || equals == text || !equals[1])
+			return fail(error, PROBE_LINE_FETCH, at, "a fetch argument is NAME=FETCH[:TYPE]");
+		add(builder, " %s", text);
+		at += (int)length + 1;
+		text += length + 1;
+	}
+	return 0;
+}
+
+static int add_place(struct builder *builder, const struct control_create *create, const char *group, const char *event,
+	int target, struct probe_line_error *error)
+{
+	bool is_return = create->kind == PROBE_URETPROBE || create->kind == PROBE_KRETPROBE;
+
+	if (probe_kind_in_file(create->kind)) {
+		/* The kernel resolves the descriptor as it reads the line, so no path's blanks or colons matter. */
+		add(builder, "%s:%s/%s /proc/self/fd/%d:0x%llx", is_return ? "r" : "p", group, event, target,
+			(unsigned long long)create->offset);
+		if (create->ref_offset)
+			add(builder, "(0x%llx)", (unsigned long long)create->ref_offset);
+		return 0;
+	}
+	if (!symbol_valid(create->symbol))
+		return fail(error, PROBE_LINE_LOCATION, -1, "not the name of a kernel symbol");
+	if (is_return && create->maxactive)
+		add(builder, "r%u:%s/%s %s", create->maxactive, group, event, create->symbol);
+	else
+		add(builder, "%s:%s/%s %s", is_return ? "r" : "p", group, event, create->symbol);
+	if (create->offset)
+		add(builder, "+%llu", (unsigned long long)create->offset);
+	return 0;
+}
+
+int probe_line_build(const struct control_create *create, const char *group, const char *event, int target,
+	struct probe_line *ret, struct probe_line_error *ret_error)
+{
+	struct builder builder = { .line = ret };
+	int r = add_place(&builder, create, group, event, target, ret_error);
+
+	if (r < 0)
+		return r;
+	ret->bare = builder.length;
+	r = add_fetch(&builder, create, ret_error);
+	if (!r && builder.full)
+		return fail(ret_error, PROBE_LINE_FETCH, -1, "the definition is longer than the kernel takes (4095 bytes)");
+	return r;
+}
+
+/* "[  142.329474] trace_uprobe: error: WORDS\n  Command: COMMAND\n             ^\n" */
+bool probe_line_words(const char *log, const char *command, struct probe_line_words *ret)
+{
+	static const char head[] = "\n  Command: ", error[] = "error: ";
+	size_t length = strlen(command);
+	const char *at = log, *found = NULL, *line, *end, *caret;
+
+	while ((at = strstr(at, head))) {
+		at += sizeof(head) - 1;
+		if (!strncmp(at, command, length) && at[length] == '\n')
+			found = at;
+	}
+	if (!found)
+		return false;
+	end = found - (sizeof(head) - 1);
+	for (line = end; line > log && line[-1] != '\n'; line--)
+		;
+	at = strstr(line, error);
+	if (at && at < end)
+		line = at + sizeof(error) - 1;
+	(void)snprintf(ret->message, sizeof(ret->message), "%.*s", (int)(end - line), line);
+	caret = found + length + 1;
+	caret += strspn(caret, " ");
+	/* The caret's line is indented as the command's, whose first column is behind "  Command: ". */
+	ret->column = *caret == '^' ? (int)(caret - (found + length + 1)) - (int)(sizeof(head) - 2) : -1;
+	return true;
+}

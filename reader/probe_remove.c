@@ -1,0 +1,106 @@
+#include "reader/probe_remove.h"
+
+#include "base/checked.h"
+#include "base/cleanup.h"
+#include "reader/probe_name.h"
+#include "reader/tracedir.h"
+#include "shm/control_abi.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define REMOVE_TRIES    5
+#define REMOVE_PAUSE_NS 20000000
+
+int probe_remove(int root, const char *file, const char *group, const char *event)
+{
+	const struct timespec pause = { .tv_nsec = REMOVE_PAUSE_NS };
+	char line[2 * CONTROL_NAME_MAX + 8];
+	int r = 0;
+
+	(void)snprintf(line, sizeof(line), "-:%s/%s", group, event);
+	for (int i = 0; i < REMOVE_TRIES; i++) {
+		r = tracedir_append(root, file, line);
+		if (r != -EBUSY)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
+void probe_remove_holder(int root, const char *group, const char *event, char *ret_holder, size_t size)
+{
+	CLEANUP_CLOSE int fd = openat(root, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	*ret_holder = '\0';
+	if (!dir)
+		return;
+	(void)TAKE_FD(fd);
+	while (!*ret_holder && (entry = readdir(dir))) {
+		CLEANUP_FREE char *state = NULL;
+		char path[512];
+
+		(void)snprintf(path, sizeof(path), "instances/%.200s/events/%s/%s/enable", entry->d_name, group, event);
+		if (entry->d_name[0] != '.' && !tracedir_read(root, path, &state, NULL) && state[0] == '1')
+			(void)snprintf(ret_holder, size, "%s", entry->d_name);
+	}
+	(void)closedir(dir);
+}
+
+/* The event's name in a line such as "p:GROUP/EVENT place args" if it is one of ours, else NULL. Cuts the line. */
+static char *own_event(char *line, const char *group)
+{
+	char *name = strchr(line, ':'), *end;
+	size_t length = strlen(group);
+
+	if (!name || strncmp(name + 1, group, length) || name[1 + length] != '/')
+		return NULL;
+	name += length + 2;
+	end = strchr(name, ' ');
+	if (end)
+		*end = '\0';
+	return probe_name_is_ours(name) ? name : NULL;
+}
+
+static int remove_listed(int root, const char *file, const char *group, unsigned int *removed)
+{
+	CLEANUP_FREE char *list = NULL;
+	char *line, *next = NULL;
+	int r = tracedir_read(root, file, &list, NULL), result = 0;
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (line = strtok_r(list, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+		const char *event = own_event(line, group);
+
+		if (!event)
+			continue;
+		r = probe_remove(root, file, group, event);
+		if (!r)
+			++*removed;
+		else if (!result)
+			result = r;
+	}
+	return result;
+}
+
+int probe_remove_group(int root, const char *group, unsigned int *ret_removed)
+{
+	static const char *const files[] = { PROBE_UPROBES, PROBE_KPROBES };
+	int result = 0;
+
+	*ret_removed = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		int r = remove_listed(root, files[i], group, ret_removed);
+
+		if (r < 0 && !result)
+			result = r;
+	}
+	return result;
+}

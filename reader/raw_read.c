@@ -1,0 +1,237 @@
+/* Moving sub-buffers: by chains of linked fixed reads, or by read(2) where the loop has no ring.
+ *
+ * A read of a file in tracefs must ask for exactly one sub-buffer: io_uring would hold a longer one back until it is
+ * full. A read that finds its CPU empty waits in the ring, so the tail of a chain that was too long is called back
+ * before the round ends; it has taken nothing. */
+#include "reader/raw.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Reads in flight over all CPUs: a chain must not be torn by a full submission queue. */
+#define ROUND_MAX      128
+#define CALL_BACK_MAX  200
+#define CALL_BACK_WAIT 10000000
+
+void raw_look(struct raw *raw)
+{
+	int r;
+
+	do {
+		r = poll(raw->poll, raw->cpu_count, 0);
+	} while (r < 0 && errno == EINTR);
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		struct raw_cpu *cpu = &raw->cpus[i];
+		short revents = r < 0 ? POLLIN : raw->poll[i].revents;
+
+		cpu->ready = revents & POLLIN;
+		cpu->offline = revents & POLLERR && !cpu->ready;
+	}
+}
+
+void raw_begin(struct raw *raw)
+{
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		struct raw_cpu *cpu = &raw->cpus[i];
+
+		/* Half of what the last sweep took is likely there again, so that the chain is seldom too long. */
+		cpu->want = cpu->taken / 2;
+		if (cpu->want < 1)
+			cpu->want = 1;
+		if (cpu->want > RAW_CHAIN_MAX)
+			cpu->want = RAW_CHAIN_MAX;
+		cpu->taken = 0;
+		cpu->stalled = false;
+	}
+}
+
+/* Slots that this CPU may take now. Each CPU can always get one, even when the others' slots wait in the router
+ * for it: every CPU that has none out has one kept for it. */
+static uint32_t obtainable(struct raw *raw, uint32_t index)
+{
+	uint32_t available = pool_writer_available(raw->base.pool), kept = 0;
+	bool none = true;
+
+	if (available > 2 * raw->cpu_count)
+		return available - raw->cpu_count;
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		bool out = raw->cpus[i].queued != raw->cpus[i].done || pool_writer_holds(raw->base.pool, i);
+
+		if (i == index)
+			none = !out;
+		else if (!out)
+			kept++;
+	}
+	if (available > kept)
+		return available - kept;
+	return none && available ? 1 : 0;
+}
+
+static void settle(struct raw_cpu *cpu, uint32_t index, uint32_t slot, int result)
+{
+	struct raw *raw = cpu->raw;
+
+	if (result > 0) {
+		cpu->taken++;
+		raw->deliver(raw, index, slot, (uint32_t)result);
+	} else {
+		pool_writer_put(raw->base.pool, slot);
+	}
+	if (result == (int)raw->subbuf_size || result == -ECANCELED || result == -EAGAIN)
+		return;
+	cpu->stalled = true;
+	if (result == -ENODEV) {
+		cpu->offline = true;
+		cpu->ready = false;
+		return;
+	}
+	if (cpu->told)
+		return;
+	cpu->told = true;
+	if (result < 0)
+		log_warning("read of CPU %u: %s", index, strerror(-result));
+	else
+		log_warning("read of CPU %u brought %d bytes instead of %u", index, result, raw->subbuf_size);
+}
+
+void raw_read_done(void *context, uint64_t token, int result)
+{
+	struct raw *raw = context;
+	uint32_t index = (uint32_t)(token >> 8);
+	struct raw_cpu *cpu = &raw->cpus[index];
+
+	settle(cpu, index, cpu->chain[token & 0xff], result);
+	cpu->done++;
+	raw->in_flight--;
+}
+
+static int queue_chain(struct raw *raw, uint32_t index, uint32_t length)
+{
+	struct raw_cpu *cpu = &raw->cpus[index];
+	uint32_t count = 0;
+	int r = 0;
+
+	/* All slots first: the last read of a chain must not be linked to the next CPU's first. */
+	while (count < length) {
+		uint32_t slot = pool_writer_take(raw->base.pool);
+
+		if (slot == UINT32_MAX)
+			break;
+		cpu->chain[count++] = slot;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		struct loop_read read = {
+			.file = index,
+			.memory = pool_writer_slot(raw->base.pool, cpu->chain[i]),
+			.length = raw->subbuf_size,
+			.token = (uint64_t)index << 8 | i,
+			.linked = i + 1 < count,
+		};
+
+		if (!r)
+			r = loop_read_queue(raw->base.loop, &read);
+		if (r < 0) {
+			pool_writer_put(raw->base.pool, cpu->chain[i]);
+			continue;
+		}
+		cpu->queued++;
+		raw->in_flight++;
+	}
+	return r;
+}
+
+/* Waits until every chain has at least its first read done, which was seen to have data, then calls back what
+ * still waits. */
+static int finish_chains(struct raw *raw)
+{
+	int r = loop_read_submit(raw->base.loop, 0, 0);
+
+	for (int tries = 0; !r && raw->in_flight; tries++) {
+		bool first_missing = false;
+
+		if (tries == CALL_BACK_MAX)
+			return -EIO;
+		for (uint32_t i = 0; i < raw->cpu_count; i++)
+			first_missing |= raw->cpus[i].queued && !raw->cpus[i].done;
+		for (uint32_t i = 0; i < raw->cpu_count && (!first_missing || tries > 1); i++) {
+			const struct raw_cpu *cpu = &raw->cpus[i];
+
+			if (cpu->done < cpu->queued)
+				(void)loop_read_cancel(raw->base.loop, (uint64_t)i << 8 | cpu->done);
+		}
+		r = loop_read_submit(raw->base.loop, 1, CALL_BACK_WAIT);
+	}
+	return r;
+}
+
+static void read_plain(struct raw *raw, uint32_t index, uint32_t length)
+{
+	struct raw_cpu *cpu = &raw->cpus[index];
+
+	for (uint32_t i = 0; i < length; i++) {
+		uint32_t slot = pool_writer_take(raw->base.pool);
+		ssize_t n;
+
+		if (slot == UINT32_MAX)
+			return;
+		do {
+			n = read(cpu->fd, pool_writer_slot(raw->base.pool, slot), raw->subbuf_size);
+		} while (n < 0 && errno == EINTR);
+		settle(cpu, index, slot, n < 0 ? -errno : (int)n);
+		if (n != (ssize_t)raw->subbuf_size)
+			return;
+	}
+}
+
+static uint32_t chain_length(struct raw *raw, uint32_t index)
+{
+	struct raw_cpu *cpu = &raw->cpus[index];
+	uint32_t length = cpu->want, limit;
+
+	if (!cpu->ready || cpu->stalled || cpu->taken >= raw->share)
+		return 0;
+	if (length > raw->share - cpu->taken)
+		length = raw->share - cpu->taken;
+	if (raw->in_flight + length > ROUND_MAX)
+		length = raw->in_flight < ROUND_MAX ? 1 : 0;
+	limit = obtainable(raw, index);
+	if (!limit)
+		raw->blocked = true;
+	return length < limit ? length : limit;
+}
+
+int raw_round(struct raw *raw, uint32_t *ret_moved)
+{
+	uint32_t before = 0, after = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		before += raw->cpus[i].taken;
+		raw->cpus[i].queued = raw->cpus[i].done = 0;
+	}
+	for (uint32_t i = 0; !r && i < raw->cpu_count; i++) {
+		uint32_t length = chain_length(raw, i), taken = raw->cpus[i].taken;
+
+		if (!length)
+			continue;
+		if (raw->base.loop->uring)
+			r = queue_chain(raw, i, length);
+		else
+			read_plain(raw, i, length);
+		/* A longer chain next time, if this one turns out full. */
+		if (taken + length <= raw->share && raw->cpus[i].want < RAW_CHAIN_MAX)
+			raw->cpus[i].want = raw->cpus[i].want * 2 < RAW_CHAIN_MAX ? raw->cpus[i].want * 2 : RAW_CHAIN_MAX;
+	}
+	if (raw->in_flight) {
+		int finish = finish_chains(raw);
+
+		r = r ? r : finish;
+	}
+	for (uint32_t i = 0; i < raw->cpu_count; i++)
+		after += raw->cpus[i].taken;
+	*ret_moved = after - before;
+	return r;
+}

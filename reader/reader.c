@@ -1,0 +1,460 @@
+#include "reader/reader.h"
+
+#include "base/checked.h"
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "reader/identity.h"
+#include "reader/requests.h"
+#include "reader/sandbox.h"
+#include "shm/control.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How long the router is waited for after the end, each time that it shows signs of life. */
+#define LAST_CALL 5000000000
+/* Watches beside the CPUs': listeners, signals, owner, slots, hotplug, router, operators. */
+#define WATCHES_MORE 16
+
+static int fail(struct reader *reader, int status, int error, const char *what)
+{
+	log_error("%s: %s", what, strerror(error < 0 ? -error : error));
+	reader->status = status;
+	return error;
+}
+
+static int tell(struct reader *reader, const struct tracedir_problem *problem, int error)
+{
+	log_error("%s", problem->message);
+	reader->status = problem->status;
+	return error;
+}
+
+/* ---- the way to the end ---- */
+
+void reader_stop(struct reader *reader, int reason, const char *why)
+{
+	if (reader->state != READER_RUNNING)
+		return;
+	log_debug("stopping: %s", why);
+	reader->state = READER_STOPPING;
+	reader->end_reason = reason;
+	reader->provider->ops->stop(reader->provider);
+	reader->source->ops->stop(reader->source);
+}
+
+/* Nobody can take what is left; there is no reason to wait. */
+static bool nobody_listens(const struct reader *reader)
+{
+	return reader->router.fd < 0;
+}
+
+static void end_stream(struct reader *reader)
+{
+	struct pool_entry end = { .kind = POOL_END, .time = loop_now(), .value = (uint64_t)reader->end_reason };
+
+	if (!reader->end_noted && !pool_writer_note(&reader->pool, &end))
+		reader->end_noted = true;
+	(void)pool_writer_wake(&reader->pool);
+	if (!reader->end_noted)
+		return;
+	reader->state = READER_ENDED;
+	reader->last_call = loop_now() + LAST_CALL;
+	reader->freed = reader->pool.freed;
+}
+
+static void proceed(struct reader *reader, uint64_t now)
+{
+	if (reader->state == READER_RUNNING && reader->source->finished)
+		reader_stop(reader, END_FINISHED, "the recording is at its end");
+	if (reader->state == READER_STOPPING && nobody_listens(reader))
+		reader->state = READER_DONE;
+	if (reader->state == READER_STOPPING && reader->source->drained)
+		end_stream(reader);
+	if (reader->state != READER_ENDED)
+		return;
+	if (nobody_listens(reader)) {
+		reader->state = READER_DONE;
+	} else if (now >= reader->last_call) {
+		/* A router that still works through the rest gives slots back; one that doesn't is left. */
+		(void)pool_writer_available(&reader->pool);
+		if (reader->pool.freed == reader->freed) {
+			log_warning("the router did not close after the session's end");
+			reader->state = READER_DONE;
+		}
+		reader->freed = reader->pool.freed;
+		reader->last_call = now + LAST_CALL;
+	}
+}
+
+/* ---- connections ---- */
+
+static void router_gone(void *context, struct peer *peer)
+{
+	struct reader *reader = context;
+
+	(void)peer;
+	reader->source->connected = false;
+	if (!reader->router_ready)
+		return;
+	reader->router_ready = false;
+	reader->provider->ops->orphan(reader->provider);
+	reader->grace = loop_now() + READER_GRACE;
+	if (reader->state == READER_RUNNING)
+		log_note("the router is gone; its probes stay for %d seconds", (int)(READER_GRACE / 1000000000));
+}
+
+static void router_connects(void *context, short revents)
+{
+	struct reader *reader = context;
+	pid_t pid = 0;
+	int fd = peer_accept(reader->dir.router, reader->router_uid, geteuid(), &pid);
+
+	(void)revents;
+	if (fd == -EACCES)
+		log_warning("a process that is not the router's user connected to the router's socket");
+	/* One router at a time: another one would read the same slots. */
+	if (fd >= 0 && (reader->router.fd >= 0 || peer_open(&reader->router, &reader->loop, fd, pid) < 0)) {
+		log_warning("process %d connected as a second router and was sent away", (int)pid);
+		(void)close_fd(fd);
+	}
+	loop_arm(&reader->loop, &reader->router_listener);
+}
+
+static void operator_connects(void *context, short revents)
+{
+	struct reader *reader = context;
+	pid_t pid = 0;
+	int fd = peer_accept(reader->dir.control, 0, geteuid(), &pid), r = -ENOSPC;
+
+	(void)revents;
+	for (size_t i = 0; fd >= 0 && r < 0 && i < READER_OPERATORS_MAX; i++) {
+		if (reader->operators[i].fd < 0)
+			r = peer_open(&reader->operators[i], &reader->loop, fd, pid);
+	}
+	if (fd >= 0 && r < 0)
+		(void)close_fd(fd);
+	loop_arm(&reader->loop, &reader->control_listener);
+}
+
+static void signal_came(void *context, short revents)
+{
+	struct reader *reader = context;
+	struct signalfd_siginfo info;
+
+	(void)revents;
+	while (read(reader->signals.fd, &info, sizeof(info)) == sizeof(info))
+		reader_stop(reader, END_STOPPED, info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+	loop_arm(&reader->loop, &reader->signals);
+}
+
+static void owner_speaks(void *context, short revents)
+{
+	struct reader *reader = context;
+	char ignored[64];
+	ssize_t n = read(reader->owner.fd, ignored, sizeof(ignored));
+
+	(void)revents;
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		loop_arm(&reader->loop, &reader->owner);
+	else
+		reader_stop(reader, END_STOPPED, "the owner is gone");
+}
+
+static int watch(struct reader *reader, struct loop_watch *watch, int fd, void (*ready)(void *, short))
+{
+	int r;
+
+	*watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = ready, .context = reader };
+	r = loop_add(&reader->loop, watch);
+	if (!r)
+		loop_arm(&reader->loop, watch);
+	return r;
+}
+
+static int watch_all(struct reader *reader)
+{
+	sigset_t signals;
+	int fd, r;
+
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGTERM);
+	(void)sigaddset(&signals, SIGINT);
+	fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	r = watch(reader, &reader->signals, fd, signal_came);
+	if (!r)
+		r = watch(reader, &reader->router_listener, reader->dir.router, router_connects);
+	if (!r)
+		r = watch(reader, &reader->control_listener, reader->dir.control, operator_connects);
+	if (!r && reader->options->owner_fd >= 0)
+		r = watch(reader, &reader->owner, reader->options->owner_fd, owner_speaks);
+	return r;
+}
+
+/* ---- the start ---- */
+
+static int start_directory(struct reader *reader)
+{
+	struct session_dir_owners owners = { .router = reader->router_uid, .group = SESSION_DIR_NO_GROUP };
+	struct sockaddr_un address = { 0 };
+	socklen_t size = sizeof(address) - 1;
+	struct tracedir_problem problem;
+	int r = session_dir_open(reader->options->directory, reader->options->session, &reader->dir, &problem);
+
+	if (reader->policy.has_group)
+		owners.group = reader->policy.group;
+	if (!r)
+		r = session_dir_listen(&reader->dir, &owners, &problem);
+	if (r < 0)
+		return tell(reader, &problem, r);
+	/* What the kernel says of the listener is what it will say of each connection. */
+	if (getsockname(reader->dir.consumers, (struct sockaddr *)&address, &size) < 0)
+		return fail(reader, EXIT_FAILED, -errno, "consumers' socket");
+	memcpy(reader->consumers_path, address.sun_path, sizeof(reader->consumers_path));
+	return 0;
+}
+
+static int start_instance(struct reader *reader)
+{
+	const struct instance_wish wish = {
+		.buffer_size = reader->options->buffer_size, .subbuf_size = reader->options->subbuf_size
+	};
+	struct tracedir_problem problem;
+	int root = tracedir_open(reader->options->tracefs, &problem), r;
+
+	if (root < 0)
+		return tell(reader, &problem, root);
+	r = instance_create(root, reader->options->session, &wish, &reader->instance, &problem);
+	if (r < 0) {
+		(void)close_fd(root);
+		return tell(reader, &problem, r);
+	}
+	reader->has_instance = true;
+	r = live_open(&reader->live, &reader->instance, reader->options->session);
+	if (r < 0)
+		return fail(reader, EXIT_FAILED, r, "probes");
+	reader->provider = &reader->live.provider;
+	reader->provider->source = reader->options->source == OPTIONS_TEXT ? SOURCE_TEXT : SOURCE_RAW;
+	return 0;
+}
+
+/* A few slots per CPU at least: less would make every CPU wait for every other. */
+static int start_pool(struct reader *reader, uint32_t slot_size, uint32_t cpus)
+{
+	uint64_t count = reader->options->pool_size / slot_size, least = 4 * (uint64_t)cpus;
+	int r;
+
+	if (least > POOL_SLOT_COUNT_MAX)
+		least = POOL_SLOT_COUNT_MAX;
+	if (count < least || count > POOL_SLOT_COUNT_MAX) {
+		count = count < least ? least : POOL_SLOT_COUNT_MAX;
+		log_note("the pool has %llu slots of %u bytes: at least 4 per CPU, at most %u",
+			(unsigned long long)count, slot_size, POOL_SLOT_COUNT_MAX);
+	}
+	r = pool_writer_create((uint32_t)count, slot_size, &reader->pool);
+	if (r < 0)
+		return fail(reader, EXIT_FAILED, r, "slot pool");
+	reader->has_pool = true;
+	return 0;
+}
+
+static int open_source(struct reader *reader, bool uring)
+{
+	int r = loop_open(uring, reader->instance.cpu_count + WATCHES_MORE, &reader->loop);
+
+	if (r < 0)
+		return r;
+	r = source_raw_open(&reader->instance, &reader->loop, &reader->pool, reader->options->interval, &reader->source);
+	if (r < 0)
+		loop_close(&reader->loop);
+	return r;
+}
+
+static int start_source(struct reader *reader)
+{
+	int r = start_pool(reader, reader->instance.subbuf_size, reader->instance.cpu_count);
+
+	if (r < 0)
+		return r;
+	r = open_source(reader, true);
+	if (r < 0) {
+		log_warning("io_uring can't be used here (%s): reading by poll and read instead", strerror(-r));
+		reader->flags |= SESSION_FALLBACK;
+		r = open_source(reader, false);
+	}
+	return r < 0 ? fail(reader, r == -EPROTO ? EXIT_MISSING : EXIT_FAILED, r, "reading of the instance") : 0;
+}
+
+static int start(struct reader *reader)
+{
+	const char *missing = NULL;
+	int r = identity_resolve(reader->options, &reader->router_uid, &reader->policy, &missing);
+
+	if (r < 0) {
+		log_error("no such user or group: %s", missing);
+		reader->status = EXIT_USAGE;
+		return r;
+	}
+	r = start_directory(reader);
+	if (!r)
+		r = start_instance(reader);
+	if (!r)
+		r = start_source(reader);
+	if (r < 0)
+		return r;
+	r = watch_all(reader);
+	if (r < 0)
+		return fail(reader, EXIT_FAILED, r, "event loop");
+	r = sandbox_enter();
+	return r < 0 ? fail(reader, EXIT_FAILED, r, "giving up privileges") : 0;
+}
+
+static void announce(void)
+{
+	CLEANUP_CLOSE int fd = -1;
+
+	if (process_notify_open(&fd) < 0 || process_notify(fd, "READY=1") < 0)
+		log_warning("the readiness socket can't be reached");
+}
+
+/* ---- run and end ---- */
+
+static uint64_t next_deadline(const struct reader *reader)
+{
+	uint64_t deadline = reader->source->deadline;
+
+	if (reader->state == READER_ENDED)
+		deadline = reader->last_call;
+	if (reader->grace < deadline)
+		deadline = reader->grace;
+	return deadline;
+}
+
+static void run(struct reader *reader)
+{
+	while (reader->state != READER_DONE) {
+		uint64_t now;
+		int r = loop_wait(&reader->loop, next_deadline(reader));
+
+		now = loop_now();
+		if (!r && reader->state != READER_ENDED)
+			r = reader->source->ops->step(reader->source, now);
+		if (r < 0) {
+			(void)fail(reader, EXIT_FAILED, r, "the session is interrupted");
+			reader->end_reason = END_ERROR;
+			end_stream(reader);
+			return;
+		}
+		if (now >= reader->grace) {
+			reader->grace = LOOP_NEVER;
+			reader->provider->ops->sweep(reader->provider);
+		}
+		proceed(reader, now);
+	}
+}
+
+static void answer_stops(struct reader *reader)
+{
+	struct control_header request = { .type = CONTROL_SESSION_STOP };
+
+	for (size_t i = 0; i < READER_OPERATORS_MAX; i++) {
+		struct peer *peer = &reader->operators[i];
+
+		request.cookie = peer->stop_cookie;
+		if (peer->fd >= 0 && peer->stop_waits)
+			(void)peer_status(peer, &request, EXIT_DONE, NULL);
+	}
+}
+
+/* Undoes whatever of the start was done. The loop goes before the instance, whose files it holds; an operator who waits
+ * hears of the end when nothing is left. */
+static void end(struct reader *reader)
+{
+	int r;
+
+	if (reader->provider)
+		reader->provider->ops->stop(reader->provider);
+	source_close(reader->source);
+	if (reader->provider)
+		reader->provider->ops->close(reader->provider);
+	reader->router.gone = NULL;
+	peer_close(&reader->router);
+	loop_close(&reader->loop);
+	(void)close_fd(reader->signals.fd);
+	if (reader->has_pool)
+		pool_writer_release(&reader->pool);
+	if (reader->has_instance) {
+		r = instance_remove(&reader->instance);
+		if (r < 0)
+			(void)fail(reader, reader->status ? reader->status : EXIT_FAILED, r, "removal of the instance");
+	}
+	session_dir_remove(&reader->dir);
+	answer_stops(reader);
+	for (size_t i = 0; i < READER_OPERATORS_MAX; i++)
+		peer_close(&reader->operators[i]);
+}
+
+static void block_signals(void)
+{
+	sigset_t signals;
+
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGTERM);
+	(void)sigaddset(&signals, SIGINT);
+	/* From here on a signal waits for the loop, so an early one also ends the session in order. */
+	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+int reader_run(const struct reader_options *options)
+{
+	CLEANUP_FREE struct reader *reader = calloc(1, sizeof(*reader));
+
+	if (!reader)
+		return EXIT_FAILED;
+	reader->options = options;
+	reader->dir = (struct session_dir)SESSION_DIR_NONE;
+	reader->grace = LOOP_NEVER;
+	reader->started = loop_now();
+	reader->signals.fd = -1;
+	reader->router = (struct peer){ .fd = -1, .handle = requests_of_router, .gone = router_gone, .context = reader };
+	for (size_t i = 0; i < READER_OPERATORS_MAX; i++)
+		reader->operators[i] = (struct peer){ .fd = -1, .handle = requests_of_operator, .context = reader };
+	/* Modes are set one by one; until then nothing that is made here is open to anybody else. */
+	(void)umask(077);
+	block_signals();
+	if (!start(reader)) {
+		announce();
+		run(reader);
+	}
+	end(reader);
+	return reader->status;
+}
+
+int reader_remove(const struct reader_options *options)
+{
+	struct session_dir dir = SESSION_DIR_NONE;
+	struct tracedir_problem problem;
+	CLEANUP_CLOSE int root = -1;
+	int r = session_dir_open(options->directory, options->session, &dir, &problem);
+
+	if (!r) {
+		root = tracedir_open(options->tracefs, &problem);
+		r = root < 0 ? root : instance_remove_leftovers(root, options->session, &problem);
+	}
+	session_dir_remove(&dir);
+	if (r < 0)
+		log_error("%s", problem.message);
+	return r < 0 ? problem.status : EXIT_DONE;
+}

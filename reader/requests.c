@@ -1,0 +1,358 @@
+#include "reader/requests.h"
+
+#include "base/checked.h"
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "reader/reader.h"
+#include "shm/control.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* When a request is allowed. Before its hello the router may say nothing else. */
+enum request_state {
+	STATE_NEW = 1 << 0,     /* connected, no hello yet */
+	STATE_RUNNING = 1 << 1,
+	STATE_ENDING = 1 << 2,  /* the session is being stopped, or has been */
+};
+
+typedef int request_fn(struct reader *reader, struct peer *peer, struct control_message *message);
+
+struct request {
+	uint16_t type;
+	uint16_t states;
+	request_fn *handle;
+};
+
+/* The router's own probes: what it needs to know threads by their names. */
+static const struct {
+	const char *system;
+	const char *event;
+} router_events[] = {
+	{ "task", "task_newtask" },
+	{ "task", "task_rename" },
+	{ "sched", "sched_process_exec" },
+	{ "sched", "sched_process_exit" },
+	{ "sched", "sched_process_fork" },
+};
+
+static int refuse(struct peer *peer, const struct control_message *message, int status, int error, const char *why)
+{
+	struct control_failure failure;
+
+	control_failure_set(&failure, error, -1, "%s", why);
+	return peer_status(peer, &message->header, status, &failure);
+}
+
+/* Replies with a status and one descriptor, which is closed. A negative descriptor is the error. */
+static int reply_blob(struct peer *peer, const struct control_message *message, int blob, const char *what)
+{
+	CLEANUP_CLOSE int fd = blob;
+	struct control_status reply = { .status = EXIT_DONE };
+	struct control_failure failure;
+
+	if (blob < 0) {
+		control_failure_set(&failure, blob, -1, "%s: %s", what, strerror(-blob));
+		return peer_status(peer, &message->header, EXIT_FAILED, &failure);
+	}
+	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply), message->header.cookie);
+	return peer_reply(peer, &reply, &fd, 1);
+}
+
+/* ---- the router's ---- */
+
+static int send_welcome(struct reader *reader, struct peer *peer, const struct control_message *message)
+{
+	struct control_router_welcome reply = { .status = EXIT_DONE };
+	const struct provider *provider = reader->provider;
+	int fds[7] = { -1, -1, -1, -1, -1, -1, -1 };
+	int r;
+
+	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply), message->header.cookie);
+	reply.source = provider->source;
+	reply.flags = provider->flags | reader->flags;
+	reply.cpu_count = provider->cpu_count;
+	(void)control_text(reply.session, sizeof(reply.session), reader->options->session);
+	memcpy(reply.group, provider->group, sizeof(reply.group));
+	memcpy(reply.tag, provider->tag, sizeof(reply.tag));
+	r = pool_writer_share(&reader->pool, fds);
+	if (r < 0)
+		return r;
+	fds[4] = reader->dir.consumers;
+	fds[5] = provider->ops->facts(reader->provider);
+	fds[6] = provider->ops->names(reader->provider);
+	if (fds[5] < 0 || fds[6] < 0)
+		r = fds[5] < 0 ? fds[5] : fds[6];
+	else
+		r = peer_reply(peer, &reply, fds, 7);
+	for (int i = 0; i < 7; i++) {
+		if (i != 4)
+			(void)close_fd(fds[i]);
+	}
+	return r;
+}
+
+static int hello(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	int r = 0;
+
+	/* The last router may have died with slots in its hands, and with entries that it had not looked at. */
+	if (reader->router_seen)
+		r = pool_writer_republish(&reader->pool);
+	reader->router_seen = true;
+	if (!r)
+		r = reader->provider->ops->exclude(reader->provider, LIVE_ROUTER, peer->pid);
+	/* A kernel without set_event_notrace_pid traces the router, too. */
+	if (r == -ENOENT)
+		r = 0;
+	if (!r)
+		r = send_welcome(reader, peer, message);
+	if (r < 0)
+		return r;
+	reader->router_ready = true;
+	/* Consumers come back within a moment, and then refer to what the old router had for them. */
+	if (reader->grace != LOOP_NEVER)
+		reader->grace = loop_now() + READER_GRACE;
+	reader->source->connected = true;
+	(void)source_flush(reader->source, NULL);
+	log_debug("router is process %d", (int)peer->pid);
+	return 0;
+}
+
+/* Asks the policy about whoever is behind the consumer's socket, which comes first among the descriptors. Returns an enum
+ * exit_status. */
+static int check_policy(struct reader *reader, const struct control_message *message, enum policy_action action,
+	struct control_failure *failure)
+{
+	struct policy_identity identity;
+	const char *rule;
+	int r = policy_identify(message->fds[0], reader->consumers_path, &identity);
+
+	if (r < 0) {
+		control_failure_set(failure, r, -1, "the descriptor is not the socket of a consumer of this session");
+		return EXIT_NOT_PERMITTED;
+	}
+	rule = policy_refuses(&reader->policy, &identity, action);
+	if (!rule)
+		return EXIT_DONE;
+	control_failure_set(failure, EPERM, -1, "user %u: %s", (unsigned int)identity.uid, rule);
+	return EXIT_NOT_PERMITTED;
+}
+
+static int check_own(const struct control_create *create, struct control_failure *failure)
+{
+	for (size_t i = 0; create->kind == PROBE_TRACEPOINT && i < ARRAY_SIZE(router_events); i++) {
+		if (!strcmp(create->system, router_events[i].system) && !strcmp(create->event, router_events[i].event))
+			return EXIT_DONE;
+	}
+	control_failure_set(failure, EPERM, -1, "the router may ask for %s:%s in a consumer's name only", create->system,
+		create->event);
+	return EXIT_NOT_PERMITTED;
+}
+
+static int create_probe(struct reader *reader, const struct control_message *message, struct provider_created *created,
+	struct control_failure *failure)
+{
+	const struct control_create *create = (const void *)message->bytes;
+	bool tracepoint = create->kind == PROBE_TRACEPOINT;
+	int target = message->fd_count > 1 ? message->fds[1] : -1;
+	int status;
+
+	if (!message->fd_count)
+		status = check_own(create, failure);
+	else
+		status = check_policy(reader, message, tracepoint ? POLICY_ATTACH : POLICY_DEFINE, failure);
+	if (status)
+		return status;
+	return reader->provider->ops->create(reader->provider, create, target, created, failure);
+}
+
+static int probe_create_request(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	struct control_probe_created reply = { 0 };
+	struct provider_created created = { .format = -1 };
+	int r;
+
+	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply), message->header.cookie);
+	if (reader->state != READER_RUNNING) {
+		control_failure_set(&reply.failure, ESHUTDOWN, -1, "the session is being stopped");
+		reply.status = EXIT_FAILED;
+	} else {
+		reply.status = (uint32_t)create_probe(reader, message, &created, &reply.failure);
+	}
+	if (reply.status)
+		return peer_reply(peer, &reply, NULL, 0);
+	reply.shared = created.shared;
+	reply.probe_id = created.id;
+	memcpy(reply.system, created.system, sizeof(reply.system));
+	memcpy(reply.event, created.event, sizeof(reply.event));
+	memset(&reply.failure, 0, sizeof(reply.failure));
+	r = peer_reply(peer, &reply, &created.format, 1);
+	(void)close_fd(created.format);
+	return r;
+}
+
+static int probe_enable(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	const struct control_set_enabled *request = (const void *)message->bytes;
+	struct control_failure failure;
+	int status;
+
+	if (request->enabled && reader->state != READER_RUNNING)
+		return refuse(peer, message, EXIT_FAILED, ESHUTDOWN, "the session is being stopped");
+	status = reader->provider->ops->enable(reader->provider, request->id, request->enabled, &failure);
+	return peer_status(peer, &message->header, status, &failure);
+}
+
+static int probe_filter(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	const struct control_set_filter *request = (const void *)message->bytes;
+	struct control_failure failure;
+	int status = reader->provider->ops->filter(reader->provider, request->id, request->filter, &failure);
+
+	return peer_status(peer, &message->header, status, &failure);
+}
+
+static int probe_close(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	const struct control_id *request = (const void *)message->bytes;
+	struct control_failure failure;
+	int status = reader->provider->ops->close_probe(reader->provider, request->id, &failure);
+
+	return peer_status(peer, &message->header, status, &failure);
+}
+
+/* No read is in flight here, so the counts belong to this very place in the stream. After the end there is no stream to
+ * mark, and nothing that could come between. */
+static int account(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	struct pool_entry entry = { .kind = POOL_ACCOUNT, .time = loop_now(), .value = message->header.cookie };
+	int blob = reader->provider->ops->account(reader->provider);
+
+	if (blob >= 0 && reader->state != READER_ENDED && pool_writer_note(&reader->pool, &entry) < 0) {
+		(void)close_fd(blob);
+		return refuse(peer, message, EXIT_BUSY, EAGAIN, "the router has not read what is in the filled ring");
+	}
+	(void)pool_writer_wake(&reader->pool);
+	return reply_blob(peer, message, blob, "the kernel's counts");
+}
+
+static int flush(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	struct pool_entry entry = { .kind = POOL_FLUSH, .time = loop_now(), .value = message->header.cookie };
+
+	if (reader->state == READER_ENDED)
+		return refuse(peer, message, EXIT_FAILED, ESHUTDOWN, "the session has ended, and all of it is published");
+	if (source_flush(reader->source, &entry) < 0)
+		return refuse(peer, message, EXIT_BUSY, EAGAIN, "too many flushes are waiting");
+	return peer_status(peer, &message->header, EXIT_DONE, NULL);
+}
+
+static int list(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	struct control_failure failure;
+	int status = check_policy(reader, message, POLICY_ATTACH, &failure);
+
+	if (status)
+		return peer_status(peer, &message->header, status, &failure);
+	return reply_blob(peer, message, reader->provider->ops->events(reader->provider), "list of events");
+}
+
+static int consumer(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	const struct control_consumer *request = (const void *)message->bytes;
+	const struct provider_ops *ops = reader->provider->ops;
+	struct policy_identity identity;
+	int r = policy_identify(message->fds[0], reader->consumers_path, &identity);
+
+	if (r < 0)
+		return refuse(peer, message, EXIT_NOT_PERMITTED, -r, "not the socket of a consumer of this session");
+	if (request->state == CONSUMER_LEFT)
+		r = ops->include(reader->provider, request->consumer);
+	else if (!(request->flags & ATTACH_INCLUDE_SELF))
+		r = ops->exclude(reader->provider, request->consumer, identity.pid);
+	/* The process may have ended, and the kernel may lack the means: neither is the consumer's failure. */
+	if (r < 0 && r != -ESRCH && r != -ENOENT)
+		return refuse(peer, message, EXIT_FAILED, -r, "the consumer's process could not be kept out of the trace");
+	return peer_status(peer, &message->header, EXIT_DONE, NULL);
+}
+
+static const struct request router_requests[] = {
+	{ CONTROL_ROUTER, STATE_NEW, hello },
+	{ CONTROL_PROBE_CREATE, STATE_RUNNING | STATE_ENDING, probe_create_request },
+	{ CONTROL_PROBE_ENABLE, STATE_RUNNING | STATE_ENDING, probe_enable },
+	{ CONTROL_PROBE_FILTER, STATE_RUNNING | STATE_ENDING, probe_filter },
+	{ CONTROL_PROBE_CLOSE, STATE_RUNNING | STATE_ENDING, probe_close },
+	{ CONTROL_ACCOUNT, STATE_RUNNING | STATE_ENDING, account },
+	{ CONTROL_READER_FLUSH, STATE_RUNNING | STATE_ENDING, flush },
+	{ CONTROL_READER_LIST, STATE_RUNNING | STATE_ENDING, list },
+	{ CONTROL_CONSUMER, STATE_RUNNING | STATE_ENDING, consumer },
+};
+
+/* ---- the operator's ---- */
+
+static int session_status(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	struct control_session_status reply = { .status = EXIT_DONE };
+
+	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply), message->header.cookie);
+	reply.source = reader->provider->source;
+	reply.flags = reader->provider->flags | reader->flags;
+	reply.reader_pid = (int32_t)getpid();
+	reply.router_pid = reader->router.fd >= 0 ? (int32_t)reader->router.pid : 0;
+	reply.started = reader->started;
+	reply.buffer_size = reader->has_instance ? reader->instance.buffer_size : 0;
+	reply.subbuf_size = reader->pool.slot_size;
+	reply.cpu_count = reader->provider->cpu_count;
+	reply.probes = reader->provider->ops->probes(reader->provider);
+	(void)control_text(reply.session, sizeof(reply.session), reader->options->session);
+	(void)control_text(reply.instance, sizeof(reply.instance), reader->has_instance ? reader->instance.name : "");
+	return peer_reply(peer, &reply, NULL, 0);
+}
+
+static int session_stop(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	/* The reply comes when the session has ended. */
+	peer->stop_waits = true;
+	peer->stop_cookie = message->header.cookie;
+	reader_stop(reader, END_STOPPED, "an operator's request");
+	return 0;
+}
+
+static const struct request operator_requests[] = {
+	{ CONTROL_SESSION_STATUS, STATE_RUNNING | STATE_ENDING, session_status },
+	{ CONTROL_SESSION_STOP, STATE_RUNNING | STATE_ENDING, session_stop },
+	{ CONTROL_SESSION_FLUSH, STATE_RUNNING | STATE_ENDING, flush },
+};
+
+static int dispatch(const struct request *table, size_t rows, uint16_t state, struct reader *reader, struct peer *peer,
+	struct control_message *message)
+{
+	for (size_t i = 0; i < rows; i++) {
+		if (table[i].type == message->header.type)
+			return table[i].states & state ? table[i].handle(reader, peer, message) : -EPROTO;
+	}
+	return -EPROTO;
+}
+
+static uint16_t running_state(const struct reader *reader)
+{
+	return reader->state == READER_RUNNING ? STATE_RUNNING : STATE_ENDING;
+}
+
+int requests_of_router(void *context, struct peer *peer, struct control_message *message)
+{
+	struct reader *reader = context;
+	uint16_t state = reader->router_ready ? running_state(reader) : STATE_NEW;
+
+	return dispatch(router_requests, ARRAY_SIZE(router_requests), state, reader, peer, message);
+}
+
+int requests_of_operator(void *context, struct peer *peer, struct control_message *message)
+{
+	struct reader *reader = context;
+
+	return dispatch(operator_requests, ARRAY_SIZE(operator_requests), running_state(reader), reader, peer, message);
+}

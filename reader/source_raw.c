@@ -1,0 +1,308 @@
+/* The raw source: when to read, and what the router is told about time.
+ *
+ * Idle: every CPU's file is waited for, without a time-out; a wake-up causes a sweep at once, and the sweep's own time
+ * is published. Loaded, that is, after a sweep that moved more than a few sub-buffers or came right behind the last
+ * one: nothing waits in the kernel, where a waiting reader makes each commit pay for a wake-up. One time-out per
+ * interval causes a sweep, and the time of the sweep before is published, so that an event which was reserved before
+ * that time and committed after the look at its CPU is not overtaken. After a whole interval without data the present
+ * time is published, and the source is idle again.
+ *
+ * A sweep reads the clock (T), then reads every CPU until one poll(2) of all finds it empty or its share of the pool is
+ * used up. No read is in flight between sweeps. */
+#include "reader/raw.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "reader/hotplug.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A sweep that moved more than this many sub-buffers is load. */
+#define LOAD_MOVED 4
+/* The router is woken in the middle of a sweep when so many sub-buffers wait for it. */
+#define WAKE_MOVED 16
+#define BACKOFF_MAX 100000000
+/* How many sweeps in a row, an interval apart, have to find nothing before a stopped session counts as drained: an event
+ * that was being written when its probe was disabled is committed by then. */
+#define QUIET_SWEEPS 2
+
+static void publish(struct raw *raw, uint32_t cpu, uint32_t slot, uint32_t length)
+{
+	pool_writer_publish(raw->base.pool, slot, cpu, length);
+}
+
+static void cpu_ready(void *context, short revents)
+{
+	struct raw_cpu *cpu = context;
+
+	if (revents & POLLERR && !(revents & POLLIN))
+		cpu->offline = true;
+	cpu->raw->due = true;
+}
+
+static void cpu_came_online(void *context, short revents)
+{
+	struct raw *raw = context;
+
+	(void)revents;
+	if (hotplug_read(raw->hotplug.fd)) {
+		for (uint32_t i = 0; i < raw->cpu_count; i++)
+			raw->cpus[i].offline = false;
+		raw->due = true;
+	}
+	loop_arm(raw->base.loop, &raw->hotplug);
+}
+
+/* Tells the router what this sweep found. Returns false when the filled ring had no room for all of it; what was
+ * published then is true by itself: a CPU that is called busy without need only makes the router wait. */
+static bool publish_sweep(struct raw *raw, uint64_t time)
+{
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		struct pool_entry busy = { .kind = POOL_BUSY, .time = time, .cpu = i };
+
+		if ((raw->cpus[i].ready || raw->cpus[i].stalled) && !raw->cpus[i].offline &&
+			pool_writer_note(raw->base.pool, &busy) < 0)
+			return false;
+	}
+	return !pool_writer_note(raw->base.pool, &(struct pool_entry){ .kind = POOL_SWEEP, .time = time });
+}
+
+/* One sweep; *ret_time is its T. True in *ret_empty: every CPU was found empty. */
+static int sweep(struct raw *raw, uint64_t *ret_time, bool *ret_empty)
+{
+	uint32_t moved, waiting = 0;
+	int r;
+
+	*ret_time = loop_now();
+	raw->moved = 0;
+	raw->blocked = false;
+	raw_begin(raw);
+	do {
+		raw_look(raw);
+		r = raw_round(raw, &moved);
+		raw->moved += moved;
+		waiting += moved;
+		if (waiting >= WAKE_MOVED) {
+			(void)pool_writer_wake(raw->base.pool);
+			waiting = 0;
+		}
+	} while (!r && moved);
+	*ret_empty = true;
+	for (uint32_t i = 0; i < raw->cpu_count; i++)
+		*ret_empty &= !raw->cpus[i].ready && !raw->cpus[i].stalled;
+	return r;
+}
+
+static void arm_all(struct raw *raw)
+{
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		/* An offline CPU would answer at once, again and again; hotplug_read tells when it comes. */
+		if (!raw->cpus[i].offline)
+			loop_arm(raw->base.loop, &raw->cpus[i].watch);
+	}
+}
+
+static void disarm_all(struct raw *raw)
+{
+	for (uint32_t i = 0; i < raw->cpu_count; i++)
+		loop_disarm(raw->base.loop, &raw->cpus[i].watch);
+}
+
+static void go_loaded(struct raw *raw, uint64_t next)
+{
+	if (!raw->loaded)
+		disarm_all(raw);
+	raw->loaded = true;
+	raw->base.deadline = next;
+}
+
+static void go_idle(struct raw *raw)
+{
+	raw->loaded = false;
+	raw->base.deadline = LOOP_NEVER;
+	arm_all(raw);
+}
+
+/* The pool has no slot for data that is there: the kernel's ring takes the pressure. The router may hold slots only
+ * because it waits for word of another CPU, so sweeps go on, ever more slowly while nothing moves. */
+static void wait_for_slots(struct raw *raw, uint64_t time)
+{
+	raw->backoff = raw->moved || !raw->backoff ? raw->base.interval : raw->backoff * 2;
+	if (raw->backoff > BACKOFF_MAX)
+		raw->backoff = BACKOFF_MAX;
+	go_loaded(raw, raw->base.connected ? time + raw->backoff : LOOP_NEVER);
+	if (!source_await_slots(&raw->base))
+		raw->base.deadline = time;
+}
+
+/* What follows a sweep: sleep until the kernel wakes us, until the interval is over, or until slots return. */
+static void decide(struct raw *raw, uint64_t time, bool empty, bool told)
+{
+	bool was_loaded = raw->loaded;
+	bool quick = !was_loaded && (raw->moved > LOAD_MOVED || time - raw->woken < raw->base.interval / 2);
+
+	if (!was_loaded)
+		raw->woken = time;
+	if (raw->blocked) {
+		wait_for_slots(raw, time);
+		return;
+	}
+	raw->backoff = 0;
+	if (raw->stopping) {
+		raw->quiet = empty && !raw->moved && told ? raw->quiet + 1 : 0;
+		raw->base.drained = raw->quiet >= QUIET_SWEEPS && !raw->base.mark_count;
+		go_loaded(raw, time + raw->base.interval);
+	} else if (!told || !empty) {
+		/* A CPU that used up its share goes on after the others had their turn; a failed read waits. */
+		go_loaded(raw, told && raw->moved ? time : time + raw->base.interval);
+	} else if (was_loaded ? raw->moved > 0 : quick) {
+		go_loaded(raw, time + raw->base.interval);
+	} else {
+		go_idle(raw);
+	}
+}
+
+static int step(struct source *source, uint64_t now)
+{
+	struct raw *raw = (struct raw *)source;
+	uint64_t time, word;
+	bool empty, told, present;
+	int r;
+
+	if (!raw->due && !source->returned && now < source->deadline)
+		return 0;
+	raw->due = source->returned = false;
+	r = sweep(raw, &time, &empty);
+	if (r < 0)
+		return r;
+	if (raw->moved)
+		source_note_clock(source, now);
+	/* The present time, unless there is load: see above. */
+	if (raw->loaded)
+		present = empty && !raw->moved;
+	else
+		present = raw->moved <= LOAD_MOVED && time - raw->woken >= source->interval / 2;
+	word = present ? time : raw->swept;
+	told = !word || publish_sweep(raw, word);
+	raw->swept = time;
+	told &= source_note_marks(source);
+	decide(raw, time, empty, told);
+	(void)pool_writer_wake(source->pool);
+	return 0;
+}
+
+static void stop(struct source *source)
+{
+	struct raw *raw = (struct raw *)source;
+
+	raw->stopping = raw->due = true;
+}
+
+static int flush(struct source *source, const struct pool_entry *mark)
+{
+	((struct raw *)source)->due = true;
+	return mark ? source_note_mark(source, mark) : 0;
+}
+
+static void raw_close(struct source *source)
+{
+	struct raw *raw = (struct raw *)source;
+
+	for (uint32_t i = 0; raw->cpus && i < raw->cpu_count; i++) {
+		if (source->loop)
+			loop_remove(source->loop, &raw->cpus[i].watch);
+		(void)close_fd(raw->cpus[i].fd);
+	}
+	if (source->loop)
+		loop_remove(source->loop, &raw->hotplug);
+	(void)close_fd(raw->hotplug.fd);
+	source_release(source);
+	free(raw->cpus);
+	free(raw->poll);
+	free(raw);
+}
+
+static const struct source_ops raw_ops = {
+	.name = "raw", .step = step, .stop = stop, .flush = flush, .close = raw_close
+};
+
+static int open_cpus(struct raw *raw)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < raw->cpu_count; i++)
+		raw->cpus[i].fd = -1;
+	for (uint32_t i = 0; !r && i < raw->cpu_count; i++) {
+		struct raw_cpu *cpu = &raw->cpus[i];
+		char path[64];
+
+		(void)snprintf(path, sizeof(path), "per_cpu/cpu%u/trace_pipe_raw", i);
+		cpu->raw = raw;
+		cpu->fd = openat(raw->instance->dir, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+		if (cpu->fd < 0)
+			return -errno;
+		raw->poll[i] = (struct pollfd){ .fd = cpu->fd, .events = POLLIN };
+		cpu->watch = (struct loop_watch){
+			.fd = cpu->fd, .events = POLLIN, .ready = cpu_ready, .context = cpu
+		};
+		r = loop_add(raw->base.loop, &cpu->watch);
+	}
+	return r;
+}
+
+static int lock_loop(struct raw *raw)
+{
+	CLEANUP_FREE int *files = calloc(raw->cpu_count, sizeof(int));
+	struct pool_writer *pool = raw->base.pool;
+
+	if (!files)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < raw->cpu_count; i++)
+		files[i] = raw->cpus[i].fd;
+	raw->base.loop->read_done = raw_read_done;
+	raw->base.loop->read_context = raw;
+	return loop_lock(raw->base.loop, files, raw->cpu_count, pool_writer_slot(pool, 0),
+		(size_t)pool->slot_count * pool->slot_size);
+}
+
+int source_raw_open(const struct instance *instance, struct loop *loop, struct pool_writer *pool, uint64_t interval,
+	struct source **ret)
+{
+	struct raw *raw = calloc(1, sizeof(*raw));
+	int r;
+
+	if (!raw)
+		return -ENOMEM;
+	raw->instance = instance;
+	raw->hotplug.fd = -1;
+	raw->cpu_count = instance->cpu_count;
+	raw->subbuf_size = instance->subbuf_size;
+	raw->deliver = publish;
+	raw->share = pool->slot_count / raw->cpu_count ? pool->slot_count / raw->cpu_count : 1;
+	raw->cpus = calloc(raw->cpu_count, sizeof(*raw->cpus));
+	raw->poll = calloc(raw->cpu_count, sizeof(*raw->poll));
+	r = raw->cpus && raw->poll ? source_init(&raw->base, &raw_ops, loop, pool, interval) : -ENOMEM;
+	if (!r)
+		r = open_cpus(raw);
+	if (!r)
+		r = lock_loop(raw);
+	if (!r)
+		r = proof_run(raw);
+	if (r < 0) {
+		raw_close(&raw->base);
+		return r;
+	}
+	raw->hotplug = (struct loop_watch){
+		.fd = hotplug_open(), .events = POLLIN, .ready = cpu_came_online, .context = raw
+	};
+	if (raw->hotplug.fd >= 0 && !loop_add(loop, &raw->hotplug))
+		loop_arm(loop, &raw->hotplug);
+	source_note_clock(&raw->base, loop_now());
+	raw->due = true;
+	*ret = &raw->base;
+	return 0;
+}

@@ -1,0 +1,157 @@
+/* The raw source on this kernel: what goes into the session's instance arrives, once, and costs nothing while nothing
+ * happens. */
+#include "session.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MARK "drain test mark"
+
+static const char *const plain_args[] = { "--router-user", "0", "--buffer-size", "1M", NULL };
+
+struct marks {
+	unsigned int seen, wanted;
+	uint64_t sweep_after; /* wait until a sweep covers this time, too */
+};
+
+static void count_marks(void *context, const struct pool_entry *entry, const void *bytes)
+{
+	struct marks *marks = context;
+
+	marks->seen += session_count(bytes, entry->length, MARK);
+}
+
+static bool marks_done(const struct session *session, void *context)
+{
+	const struct marks *marks = context;
+
+	return marks->seen >= marks->wanted && session->sweep.time >= marks->sweep_after;
+}
+
+static uint64_t mono(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void write_marks(const struct session *session, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		assert_int_equal(session_write(session, "trace_marker", MARK "\n"), 0);
+}
+
+static void test_markers_arrive(void **state)
+{
+	struct marks marks = { .wanted = 3 };
+	struct session session;
+
+	(void)state;
+	assert_true(session_start(&session, plain_args));
+	session_connect(&session);
+	assert_int_equal(session.welcome.source, SOURCE_RAW);
+	assert_int_equal(session.welcome.flags, 0);
+	write_marks(&session, 3);
+	marks.sweep_after = mono();
+	assert_true(session_read_until(&session, marks_done, count_marks, &marks));
+	assert_int_equal(marks.seen, 3);
+	assert_true(session.clocks >= 1);
+	assert_int_equal(session_stop(&session, count_marks, &marks), 0);
+	assert_int_equal(marks.seen, 3);
+	assert_int_equal(session.last_end, END_STOPPED);
+	session_release(&session);
+}
+
+static void test_backlog_arrives(void **state)
+{
+	struct marks marks = { .wanted = 20000 };
+	struct session session;
+
+	(void)state;
+	assert_true(session_start(&session, plain_args));
+	/* More than the pool holds, before anybody reads it. */
+	write_marks(&session, 20000);
+	session_connect(&session);
+	assert_true(session_read_until(&session, marks_done, count_marks, &marks));
+	assert_int_equal(marks.seen, 20000);
+	assert_int_equal(session_stop(&session, count_marks, &marks), 0);
+	assert_int_equal(marks.seen, 20000);
+	session_release(&session);
+}
+
+static void test_stop_delivers_the_tail(void **state)
+{
+	struct marks marks = { .wanted = 0 };
+	struct session session;
+
+	(void)state;
+	assert_true(session_start(&session, plain_args));
+	session_connect(&session);
+	write_marks(&session, 10000);
+	assert_int_equal(session_stop(&session, count_marks, &marks), 0);
+	assert_int_equal(marks.seen, 10000);
+	assert_null(session_read(&session, "trace_clock"));
+	session_release(&session);
+}
+
+static unsigned long wakeups(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long count = 0, total = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "voluntary_ctxt_switches: %lu", &count) == 1 ||
+			sscanf(line, "nonvoluntary_ctxt_switches: %lu", &count) == 1)
+			total += count;
+	}
+	fclose(file);
+	return total;
+}
+
+static void test_idle_costs_nothing(void **state)
+{
+	struct marks marks = { .wanted = 1 };
+	struct session session;
+	unsigned long before;
+
+	(void)state;
+	assert_true(session_start(&session, plain_args));
+	session_connect(&session);
+	write_marks(&session, 1);
+	marks.sweep_after = mono();
+	assert_true(session_read_until(&session, marks_done, count_marks, &marks));
+	/* Asleep, or it would not be counted as waiting; then nothing may wake it. */
+	usleep(200000);
+	before = wakeups(session.reader);
+	usleep(1000000);
+	assert_int_equal(wakeups(session.reader), before);
+	assert_int_equal(session_stop(&session, NULL, NULL), 0);
+	session_release(&session);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_markers_arrive),
+		cmocka_unit_test(test_backlog_arrives),
+		cmocka_unit_test(test_stop_delivers_the_tail),
+		cmocka_unit_test(test_idle_costs_nothing),
+	};
+
+	if (!session_possible())
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
