@@ -1,0 +1,312 @@
+#include "router/connect.h"
+
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "router/router.h"
+#include "shm/recording_abi.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+enum { FD_POOL, FD_FREE, FD_FILLED, FD_FREED, FD_LISTEN, FD_FACTS, FD_NAMES, FD_COUNT };
+
+#define BLOB_MAX (64U << 20)
+
+static int open_socket(struct router *router)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	CLEANUP_CLOSE int fd = -1;
+	int n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s/router.sock", router->options.directory, router->options.session);
+
+	if (n < 0 || (size_t)n >= sizeof(address.sun_path)) {
+		log_error("the path %s/%s/router.sock is too long for a socket: choose a shorter --directory",
+			router->options.directory, router->options.session);
+		return EXIT_USAGE;
+	}
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		log_error("session %s: %s: %s (start tracefan-reader --session %s first)", router->options.session,
+			address.sun_path, strerror(errno), router->options.session);
+		return errno == EACCES ? EXIT_NOT_PERMITTED : EXIT_MISSING;
+	}
+	router->upstream.fd = TAKE_FD(fd);
+	return EXIT_DONE;
+}
+
+/* Everything that comes after runs without a privilege. */
+static int drop_privileges(struct router *router)
+{
+	int r = process_notify_open(&router->notify_fd);
+
+	if (r < 0)
+		log_warning("NOTIFY_SOCKET: %s", strerror(-r));
+	r = process_drop_ids(router->options.uid, router->options.gid);
+	if (r == 0)
+		r = process_drop_capabilities();
+	if (r < 0) {
+		log_error("becoming uid %u: %s", router->options.uid, strerror(-r));
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}
+
+
+static void name_event(struct router *router, const struct merge_event *event, const char *comm_field)
+{
+	struct catalog_event *kind = catalog_by_name(router->catalog, "task", comm_field[0] == 'n' ? "task_rename" : "task_newtask");
+	int tid = kind ? schema_find(&kind->schema, "pid") : -1;
+	int comm = kind ? schema_find(&kind->schema, comm_field) : -1;
+	uint64_t value;
+	const uint8_t *text;
+	size_t size;
+
+	if (tid < 0 || comm < 0)
+		return;
+	if (schema_read_integer(&kind->schema, &kind->schema.fields[tid], event->data, event->size, &value) < 0 ||
+		schema_read_bytes(&kind->schema, &kind->schema.fields[comm], event->data, event->size, &text, &size) < 0)
+		return;
+	if (tasks_set(&router->fanout.tasks, (int32_t)value, (const char *)text, size, false) < 0)
+		log_error("no memory for the name of thread %d", (int32_t)value);
+}
+
+static void on_newtask(void *context, const struct merge_event *event)
+{
+	name_event(context, event, "comm");
+}
+
+static void on_rename(void *context, const struct merge_event *event)
+{
+	name_event(context, event, "newcomm");
+}
+
+/* Asks for one of the session's own events and waits. A recording may lack it, and so may a kernel: then
+ * names come from the snapshot alone. */
+static int own_event(struct router *router, const char *system, const char *name, void (*own)(void *, const struct merge_event *))
+{
+	struct control_create create = { .kind = PROBE_TRACEPOINT };
+	struct control_set_enabled enable = { .enabled = 1 };
+	struct control_message reply;
+	const struct control_probe_created *created = (const struct control_probe_created *)reply.bytes;
+	struct catalog_event *event = NULL;
+	struct route *route = NULL;
+	CLEANUP_FREE void *format = NULL;
+	const char *reason = NULL;
+	size_t size = 0;
+	int r;
+
+	(void)control_text(create.system, sizeof(create.system), system);
+	(void)control_text(create.event, sizeof(create.event), name);
+	control_header_init(&create.header, CONTROL_PROBE_CREATE, sizeof(create), ++router->upstream.next_cookie);
+	r = control_call(router->upstream.fd, &create, NULL, 0, &reply);
+	if (r < 0)
+		return r;
+	if (created->status || reply.fd_count != 1) {
+		log_debug("%s:%s: %s", system, name, created->failure.message);
+		control_message_release(&reply);
+		return 0;
+	}
+	enable.id = created->probe_id;
+	r = segment_blob_read(reply.fds[0], BLOB_MAX, &format, &size);
+	if (r == 0)
+		r = catalog_add(router->catalog, created->system, format, size, &event, &reason);
+	if (r == 0)
+		r = fanout_route(&router->fanout, event, &route);
+	if (r == 0) {
+		route->own = own;
+		route->own_context = router;
+		recorder_format(&router->recorder, created->probe_id, PROBE_TRACEPOINT, created->system, created->event, "", format, size);
+	}
+	control_message_release(&reply);
+	if (r < 0 || router_recorded(router))
+		return r;
+	control_header_init(&enable.header, CONTROL_PROBE_ENABLE, sizeof(enable), ++router->upstream.next_cookie);
+	r = control_call(router->upstream.fd, &enable, NULL, 0, &reply);
+	if (r == 0)
+		control_message_release(&reply);
+	return r;
+}
+
+static int take_names(struct router *router, int fd)
+{
+	CLEANUP_FREE void *blob = NULL;
+	const struct control_task_name *names;
+	size_t size = 0;
+	int r = segment_blob_read(fd, BLOB_MAX, &blob, &size);
+
+	if (r < 0)
+		return r;
+	recorder_blob(&router->recorder, FRAME_NAMES, blob, size);
+	names = blob;
+	for (size_t i = 0; r == 0 && i < size / sizeof(*names); i++)
+		r = tasks_set(&router->fanout.tasks, names[i].tid, names[i].comm, sizeof(names[i].comm), true);
+	return r;
+}
+
+/* The names as of after the session's own events were switched on, so that there is no gap between. */
+static int fresh_names(struct router *router)
+{
+	struct control_id request = { .id = 0 };
+	struct control_message reply;
+	const struct control_status *status = (const struct control_status *)reply.bytes;
+	int r;
+
+	control_header_init(&request.header, CONTROL_NAMES, sizeof(request), ++router->upstream.next_cookie);
+	r = control_call(router->upstream.fd, &request, NULL, 0, &reply);
+	if (r < 0)
+		return r;
+	r = status->status == 0 && reply.fd_count == 1 ? take_names(router, reply.fds[0]) : -ENODATA;
+	control_message_release(&reply);
+	return r;
+}
+
+static int own_events(struct router *router)
+{
+	int r;
+
+	if (router_text(router))
+		return 0;
+	r = tasks_set(&router->fanout.tasks, 0, "<idle>", sizeof("<idle>"), false);
+	if (r == 0)
+		r = own_event(router, "task", "task_newtask", on_newtask);
+	if (r == 0)
+		r = own_event(router, "task", "task_rename", on_rename);
+	if (r == 0)
+		r = fresh_names(router);
+	return r;
+}
+
+static int add_format_fact(struct router *router, const char *bytes, size_t size)
+{
+	const char *end = bytes + size;
+	const char *shown = memchr(bytes, '\0', size);
+	const char *format = shown ? memchr(shown + 1, '\0', (size_t)(end - shown - 1)) : NULL;
+	struct catalog_event *event = NULL;
+	struct route *route = NULL;
+	const char *reason = NULL;
+	int r;
+
+	if (!format)
+		return -EBADMSG;
+	shown++;
+	format++;
+	r = catalog_add(router->catalog, bytes, format, (size_t)(end - format), &event, &reason);
+	if (r == -EBADMSG) {
+		log_warning("a format file of system %s is left out: %s", bytes, reason);
+		return 0;
+	}
+	if (r == 0)
+		r = fanout_route(&router->fanout, event, &route);
+	if (r == 0 && *shown && !route->shown) {
+		route->shown = strdup(shown);
+		r = route->shown ? 0 : -ENOMEM;
+	}
+	return r;
+}
+
+/* The traced kernel's layout first, then what needs it. */
+static int take_facts(struct router *router, const void *blob, size_t size)
+{
+	struct control_fact_header fact;
+	const char *bytes;
+	size_t at = 0;
+	bool big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+	unsigned int long_size = 8;
+	int r;
+
+	while ((r = ledger_fact_next(blob, size, &at, &fact, &bytes)) == 1) {
+		if (fact.fact == FACT_MACHINE && fact.size >= 1)
+			big_endian = bytes[0] != 0;
+	}
+	for (at = 0; r == 0 && (r = ledger_fact_next(blob, size, &at, &fact, &bytes)) == 1; r = 0) {
+		if (fact.fact != FACT_HEADER_PAGE)
+			continue;
+		r = page_layout_parse(bytes, fact.size, big_endian, &router->layout);
+		long_size = router->layout.commit_size;
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return r;
+	r = catalog_create(big_endian, long_size, &router->catalog);
+	if (r == 0)
+		r = fanout_init(&router->fanout, router->catalog, router_text(router), big_endian);
+	router->fanout.unseen = consumer_unseen;
+	router->fanout.unseen_context = router;
+	for (at = 0; r == 0 && (r = ledger_fact_next(blob, size, &at, &fact, &bytes)) == 1;) {
+		r = 0;
+		if (fact.fact == FACT_PRINTK_FORMATS)
+			r = catalog_add_printk_formats(router->catalog, bytes, fact.size);
+		else if (fact.fact == FACT_FORMAT)
+			r = add_format_fact(router, bytes, fact.size);
+	}
+	return r;
+}
+
+static int prepare(struct router *router, int fds[FD_COUNT])
+{
+	CLEANUP_FREE void *facts = NULL;
+	size_t size = 0;
+	int r = segment_blob_read(fds[FD_FACTS], BLOB_MAX, &facts, &size);
+
+	if (r == 0)
+		r = pool_reader_attach(&fds[FD_POOL], &router->pool);
+	if (r < 0)
+		return r;
+	for (int i = FD_POOL; i <= FD_FREED; i++)
+		fds[i] = -1;
+	router->listen_fd = TAKE_FD(fds[FD_LISTEN]);
+	if (fcntl(router->listen_fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	r = recorder_init(&router->recorder, router->options.record_fd);
+	if (r < 0)
+		return r;
+	recorder_begin(&router->recorder, &router->welcome, router->pool.slot_size);
+	recorder_blob(&router->recorder, FRAME_FACTS, facts, size);
+	r = take_facts(router, facts, size);
+	if (r == 0)
+		r = stream_init(router);
+	if (r == 0 && !router_text(router))
+		r = take_names(router, fds[FD_NAMES]);
+	return r;
+}
+
+int connect_reader(struct router *router)
+{
+	struct control_router_hello hello;
+	struct control_message reply;
+	int r, status = open_socket(router);
+
+	if (status == EXIT_DONE)
+		status = drop_privileges(router);
+	if (status != EXIT_DONE)
+		return status;
+	control_header_init(&hello.header, CONTROL_ROUTER, sizeof(hello), ++router->upstream.next_cookie);
+	r = control_call(router->upstream.fd, &hello, NULL, 0, &reply);
+	if (r < 0) {
+		log_error("greeting the reader: %s", strerror(-r));
+		return EXIT_FAILED;
+	}
+	memcpy(&router->welcome, reply.bytes, sizeof(router->welcome));
+	if (router->welcome.status) {
+		log_error("the reader refuses: %s", router->welcome.failure.message);
+		control_message_release(&reply);
+		return (int)router->welcome.status;
+	}
+	r = reply.fd_count == FD_COUNT ? prepare(router, reply.fds) : -EBADMSG;
+	control_message_release(&reply);
+	if (r == 0)
+		r = own_events(router);
+	if (r == 0 && fcntl(router->upstream.fd, F_SETFL, O_NONBLOCK) < 0)
+		r = -errno;
+	if (r < 0) {
+		log_error("preparing the session: %s", strerror(-r));
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}

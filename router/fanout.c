@@ -1,0 +1,401 @@
+#include "router/fanout.h"
+
+#include "base/checked.h"
+#include "base/log.h"
+#include "router/filter.h"
+#include "router/text_fields.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_PAYLOAD_MAX (128U << 10)
+
+int fanout_init(struct fanout *fanout, struct catalog *catalog, bool text, bool big_endian)
+{
+	memset(fanout, 0, sizeof(*fanout));
+	fanout->catalog = catalog;
+	fanout->text = text;
+	fanout->big_endian = big_endian;
+	fanout->by_type = calloc(1U << 16, sizeof(struct route *));
+	if (!fanout->by_type)
+		return -ENOMEM;
+	return tasks_init(&fanout->tasks);
+}
+
+static void route_release(struct route *route)
+{
+	if (!route)
+		return;
+	while (route->trace_count)
+		fanout_trace_remove(route->traces[route->trace_count - 1]);
+	free(route->traces);
+	free(route->plain);
+	filter_index_release(route->index);
+	free(route->schema_bytes);
+	free(route->system);
+	free(route->name);
+	free(route->shown);
+	free(route->pushed);
+	free(route);
+}
+
+void fanout_release(struct fanout *fanout)
+{
+	for (size_t i = 0; i < fanout->route_count; i++)
+		route_release(fanout->routes[i]);
+	free(fanout->routes);
+	free(fanout->by_type);
+	tasks_release(&fanout->tasks);
+	memset(fanout, 0, sizeof(*fanout));
+}
+
+static uint32_t name_hash(const char *name, size_t size)
+{
+	uint32_t hash = 2166136261U;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (unsigned char)name[i]) * 16777619U;
+	return (hash ^ hash >> 16) & (FANOUT_NAMES - 1);
+}
+
+static int route_schema(struct fanout *fanout, struct route *route)
+{
+	int r;
+
+	if (fanout->text)
+		r = text_schema_make(route->event ? &route->event->schema : NULL, route->system, route->name,
+			&route->schema_bytes, &route->schema_size);
+	else
+		r = catalog_schema_for(route->event, 0, 0, &route->schema_bytes, &route->schema_size);
+	if (r == 0)
+		r = schema_view(route->schema_bytes, route->schema_size, &route->schema);
+	route->guarded = r == 0 && fanout->text && text_schema_is_guarded(&route->schema);
+	return r;
+}
+
+static int routes_append(struct fanout *fanout, struct route *route)
+{
+	if (fanout->route_count == fanout->route_room) {
+		size_t room = fanout->route_room ? 2 * fanout->route_room : 64;
+		struct route **routes = realloc(fanout->routes, room * sizeof(struct route *));
+
+		if (!routes)
+			return -ENOMEM;
+		fanout->routes = routes;
+		fanout->route_room = room;
+	}
+	fanout->routes[fanout->route_count++] = route;
+	return 0;
+}
+
+static int route_make(struct fanout *fanout, struct catalog_event *event, const char *system, const char *name, size_t name_size, struct route **ret)
+{
+	struct route *route = calloc(1, sizeof(*route));
+	int r = -ENOMEM;
+	uint32_t hash;
+
+	if (!route)
+		return r;
+	route->event = event;
+	route->system = strdup(system);
+	route->name = strndup(name, name_size);
+	if (route->system && route->name)
+		r = route_schema(fanout, route);
+	if (r == 0)
+		r = routes_append(fanout, route);
+	if (r < 0) {
+		route_release(route);
+		return r;
+	}
+	hash = name_hash(name, name_size);
+	route->next_name = fanout->by_name[hash];
+	fanout->by_name[hash] = route;
+	*ret = route;
+	return 0;
+}
+
+int fanout_route(struct fanout *fanout, struct catalog_event *event, struct route **ret)
+{
+	struct route *route = event->user;
+	int r = 0;
+
+	if (!route) {
+		r = route_make(fanout, event, event->system, event->name, strlen(event->name), &route);
+		if (r < 0)
+			return r;
+		event->user = route;
+	}
+	fanout->by_type[event->type] = route;
+	*ret = route;
+	return r;
+}
+
+static struct route *route_by_name(const struct fanout *fanout, const char *name, size_t size)
+{
+	struct route *route = fanout->by_name[name_hash(name, size)];
+
+	while (route && (strncmp(route->name, name, size) != 0 || route->name[size]))
+		route = route->next_name;
+	return route;
+}
+
+int fanout_text_route(struct fanout *fanout, const char *name, size_t size, struct route **ret)
+{
+	struct route *route = route_by_name(fanout, name, size);
+	int r;
+
+	if (!route) {
+		r = route_make(fanout, NULL, "", name, size, &route);
+		if (r < 0)
+			return r;
+	}
+	*ret = route;
+	return 0;
+}
+
+void fanout_touch(struct fanout *fanout, struct outlet *outlet)
+{
+	if (outlet->dirty)
+		return;
+	outlet->dirty = true;
+	outlet->next_dirty = fanout->dirty;
+	fanout->dirty = outlet;
+}
+
+void fanout_publish(struct fanout *fanout)
+{
+	while (fanout->dirty) {
+		struct outlet *outlet = fanout->dirty;
+		int r;
+
+		fanout->dirty = outlet->next_dirty;
+		outlet->dirty = false;
+		r = outlet_publish(outlet);
+		if (r < 0)
+			log_warning("waking a consumer: %s", strerror(-r));
+	}
+}
+
+void fanout_forget(struct fanout *fanout, struct outlet *outlet)
+{
+	struct outlet **place = &fanout->dirty;
+
+	while (*place && *place != outlet)
+		place = &(*place)->next_dirty;
+	if (*place)
+		*place = outlet->next_dirty;
+}
+
+/* What is the same in an event's record for every consumer. */
+struct event_view {
+	const void *payload;
+	uint32_t payload_size;
+	uint32_t size;
+	uint64_t time;
+	int32_t pid;
+	uint16_t cpu;
+	uint8_t flags;
+	char comm[RECORD_COMM_SIZE];
+};
+
+static inline void tell(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+{
+	struct record_header *record = outlet_reserve(trace->outlet, view->size, view->time);
+
+	if (!trace->outlet->dirty)
+		fanout_touch(fanout, trace->outlet);
+	if (!record) {
+		trace->ledger.lost_ring++;
+		return;
+	}
+	trace->ledger.delivered++;
+	record->size = view->size;
+	record->kind = RECORD_EVENT;
+	record->flags = view->flags;
+	record->cpu = view->cpu;
+	record->time = view->time;
+	record->trace_id = trace->id;
+	record->pid = view->pid;
+	record->payload_size = view->payload_size;
+	memcpy(record->comm, view->comm, sizeof(record->comm));
+	memcpy(record + 1, view->payload, view->payload_size);
+}
+
+static void tell_filtered(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	const struct filter_event event = {
+		.payload = view->payload,
+		.size = view->payload_size,
+		.facts = FILTER_TID | (view->cpu != RECORD_CPU_NONE ? FILTER_CPU : 0) | (view->flags & RECORD_COMM ? FILTER_COMM : 0),
+		.tid = view->pid,
+		.cpu = view->cpu,
+		.comm = view->comm,
+	};
+	void *const *users;
+	size_t count;
+
+	if (route->lone) {
+		if (filter_match(route->lone->filter, &event))
+			tell(fanout, route->lone, view);
+		return;
+	}
+	count = filter_index_match(route->index, &event, &users);
+	for (size_t i = 0; i < count; i++)
+		tell(fanout, users[i], view);
+}
+
+static void tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	if (route->changing)
+		fanout_traces_settle(route, view->time);
+	route->told++;
+	for (uint32_t i = 0; i < route->plain_count; i++)
+		tell(fanout, route->plain[i], view);
+	if (route->index)
+		tell_filtered(fanout, route, view);
+}
+
+static void see_route(struct fanout *fanout, struct route *route)
+{
+	if (route->all_seen == fanout->all_generation)
+		return;
+	route->all_seen = fanout->all_generation;
+	fanout->unseen(fanout->unseen_context, route);
+}
+
+static inline struct route *event_route(struct fanout *fanout, const struct merge_event *event)
+{
+	uint16_t type;
+	struct route *route;
+
+	if (event->size < sizeof(type))
+		return NULL;
+	memcpy(&type, event->data, sizeof(type));
+	if (fanout->big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
+		type = __builtin_bswap16(type);
+	route = fanout->by_type[type];
+	if (!route && fanout->all_generation) {
+		struct catalog_event *kind = catalog_by_type(fanout->catalog, type);
+
+		if (!kind || fanout_route(fanout, kind, &route) < 0)
+			return NULL;
+	}
+	return route;
+}
+
+static inline int32_t event_pid(const struct fanout *fanout, const struct route *route, const struct merge_event *event)
+{
+	uint32_t pid;
+
+	if (route->event->pid_offset == UINT16_MAX || route->event->pid_offset + sizeof(pid) > event->size)
+		return -1;
+	memcpy(&pid, event->data + route->event->pid_offset, sizeof(pid));
+	if (fanout->big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
+		pid = __builtin_bswap32(pid);
+	return (int32_t)pid;
+}
+
+void fanout_event(struct fanout *fanout, const struct merge_event *event)
+{
+	struct route *route = event_route(fanout, event);
+	struct event_view view;
+	const struct task *task;
+
+	fanout->decoded++;
+	if (!route) {
+		fanout->unrouted++;
+		return;
+	}
+	if (route->own)
+		route->own(route->own_context, event);
+	see_route(fanout, route);
+	if (!route->trace_count)
+		return;
+	view.payload = event->data;
+	view.payload_size = event->size;
+	view.size = (uint32_t)align_up(sizeof(struct record_header) + event->size, RECORD_ALIGN);
+	view.time = event->time;
+	view.pid = event_pid(fanout, route, event);
+	view.cpu = (uint16_t)event->cpu;
+	view.flags = 0;
+	if (event->time < fanout->last_time)
+		view.flags |= RECORD_LATE;
+	else
+		fanout->last_time = event->time;
+	task = tasks_find(&fanout->tasks, view.pid);
+	if (task) {
+		memcpy(view.comm, task->comm, sizeof(view.comm));
+		view.flags |= RECORD_COMM;
+	} else {
+		memset(view.comm, 0, sizeof(view.comm));
+	}
+	tell_all(fanout, route, &view);
+}
+
+static struct route *text_route(struct fanout *fanout, const struct text_line *line)
+{
+	struct route *route = route_by_name(fanout, line->name.at, line->name.size);
+
+	if (!route && fanout->all_generation &&
+		fanout_text_route(fanout, line->name.at, line->name.size, &route) < 0)
+		return NULL;
+	return route;
+}
+
+static void text_comm(const struct text_line *line, struct event_view *view)
+{
+	memset(view->comm, 0, sizeof(view->comm));
+	if (line->comm.size == 5 && memcmp(line->comm.at, "<...>", 5) == 0)
+		return;
+	memcpy(view->comm, line->comm.at, line->comm.size < sizeof(view->comm) - 1 ? line->comm.size : sizeof(view->comm) - 1);
+	view->flags |= RECORD_COMM;
+}
+
+static void text_tell(struct fanout *fanout, struct route *route, const struct text_joined *joined, const void *payload, size_t size, bool suspect)
+{
+	const struct text_line *line = &joined->line;
+	struct event_view view = {
+		.payload = payload,
+		.payload_size = (uint32_t)size,
+		.size = (uint32_t)align_up(sizeof(struct record_header) + size, RECORD_ALIGN),
+		.time = line->time,
+		.pid = line->pid,
+		.cpu = line->cpu == TEXT_CPU_NONE ? RECORD_CPU_NONE : (uint16_t)line->cpu,
+	};
+
+	view.flags = (uint8_t)((suspect ? RECORD_SUSPECT : 0) | (joined->partial ? RECORD_PARTIAL : 0));
+	text_comm(line, &view);
+	if (line->time < fanout->last_time)
+		view.flags |= RECORD_LATE;
+	else
+		fanout->last_time = line->time;
+	tell_all(fanout, route, &view);
+}
+
+int fanout_text(struct fanout *fanout, const struct text_joined *joined)
+{
+	struct route *route = text_route(fanout, &joined->line);
+	/* Read by 64-bit words (the bitmap of present fields). */
+	uint64_t payload[TEXT_PAYLOAD_MAX / sizeof(uint64_t)];
+	bool suspect = false;
+	size_t size = 0;
+	int r;
+
+	if (!route) {
+		fanout->decoded++;
+		fanout->unrouted++;
+		return TEXT_JOIN_DONE;
+	}
+	r = text_fields_encode(&route->schema, &joined->line.body, payload, sizeof(payload), &size, &suspect);
+	if (r == -EAGAIN && !joined->last)
+		return TEXT_JOIN_OPEN;
+	if (r == -ENOSPC || r == -EINVAL) {
+		fanout->undecodable++;
+		return TEXT_JOIN_DONE;
+	}
+	fanout->decoded++;
+	see_route(fanout, route);
+	text_tell(fanout, route, joined, payload, size, suspect || joined->swallowed || joined->doubtful);
+	return route->guarded ? TEXT_JOIN_SURE : TEXT_JOIN_DONE;
+}

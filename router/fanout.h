@@ -1,0 +1,132 @@
+/* Who gets which event: the table from the kernel's event number to the traces that want it, and the copy
+ * into each consumer's ring. */
+#ifndef TRACEFAN_ROUTER_FANOUT_H
+#define TRACEFAN_ROUTER_FANOUT_H
+
+#include "router/catalog.h"
+#include "router/merge.h"
+#include "router/outlet.h"
+#include "router/tasks.h"
+#include "router/text_join.h"
+#include "shm/control_abi.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct route;
+struct filter_program;
+
+/* Where a trace stands in the stream. */
+enum trace_stage {
+	TRACE_OFF,     /* takes nothing */
+	TRACE_WAITING, /* takes events from the first one on that is not older than `since` */
+	TRACE_LIVE,
+	TRACE_CLOSING, /* live until an event that is younger than `until`: what was committed before it was
+			* disabled still belongs to it */
+};
+
+/* A consumer's handle on a probe. Owned by the fan-out. */
+struct trace {
+	uint64_t id, probe_id;
+	struct route *route;
+	struct outlet *outlet;
+	enum trace_stage stage;
+	uint64_t since, until; /* ns */
+	uint64_t live_from;    /* the route's `told` when it went live */
+	struct filter_program *filter;        /* NULL: everything */
+	struct filter_program *kernel_filter; /* the same for the kernel's own layout; in a raw session a copy */
+	/* A filter that takes over once the kernel records all that it needs. */
+	struct filter_program *next_filter, *next_kernel_filter;
+	bool next_pending;
+	bool indexed; /* listed in the route's index */
+	struct ledger_trace ledger;
+	bool enabled;
+	bool claiming; /* enabled, or about to be: the kernel must record what its filters take */
+	char name[CONTROL_NAME_MAX];
+	uint64_t consumer; /* the consumer's number */
+};
+
+/* One kind of event. Lives as long as the fan-out. */
+struct route {
+	struct catalog_event *event; /* NULL: known only from text lines */
+	void *schema_bytes;          /* what consumers see: the binary or the text schema */
+	size_t schema_size;
+	struct schema schema;
+	bool guarded; /* text: no event of this kind can hold a forged line */
+	char *system, *name;
+	char *shown; /* recordings: the name under which it was traced, or NULL */
+	struct trace **traces;
+	uint32_t trace_count, trace_room;
+	char *pushed;      /* what was last sent for the kernel's `filter` file; NULL: nothing yet */
+	/* The live ones among them: those without a filter (room for every trace), and the rest. */
+	struct trace **plain;
+	uint32_t plain_count;
+	struct trace *lone;         /* the only live trace with a filter, or NULL */
+	struct filter_index *index; /* all live traces with a filter, made with the first of them */
+	uint32_t changing;          /* traces that wait or close */
+	uint64_t told;              /* events of this kind so far */
+	uint32_t all_seen; /* the fan-out's all_generation when the all-events consumers got their traces */
+	/* The session's own use of the event, before the consumers'. */
+	void (*own)(void *context, const struct merge_event *event);
+	void *own_context;
+	struct route *next_name; /* hash chain of the text lookup */
+};
+
+#define FANOUT_NAMES 1024
+
+struct fanout {
+	struct catalog *catalog;
+	bool text, big_endian;
+	struct route **by_type;  /* 65536 places */
+	struct route *by_name[FANOUT_NAMES];
+	struct route **routes;
+	size_t route_count, route_room;
+	struct tasks tasks;
+	struct outlet *dirty;
+	uint64_t last_time; /* of the last event told */
+	uint64_t decoded, undecodable;
+	uint64_t unrouted;  /* decoded, of a kind that nobody asked for */
+	uint32_t all_generation; /* raised when a consumer of all events comes */
+	/* A kind of event is met that the consumers of all events have no trace of yet. */
+	void (*unseen)(void *context, struct route *route);
+	void *unseen_context;
+};
+
+/* Returns 0 or -ENOMEM. `catalog` must outlive the fan-out. */
+int fanout_init(struct fanout *fanout, struct catalog *catalog, bool text, bool big_endian);
+void fanout_release(struct fanout *fanout);
+
+/* The route of an event, made if it isn't there. Returns 0 or -errno. */
+int fanout_route(struct fanout *fanout, struct catalog_event *event, struct route **ret);
+/* The same for an event that is known by its name in a text only. */
+int fanout_text_route(struct fanout *fanout, const char *name, size_t size, struct route **ret);
+
+/* Adds a trace, which takes nothing yet. Returns 0 or -ENOMEM. */
+int fanout_trace_add(struct route *route, const struct trace *model, struct trace **ret);
+void fanout_trace_remove(struct trace *trace);
+/* Moves the traces of a route on that wait or close, before an event of this time is told. */
+void fanout_traces_settle(struct route *route, uint64_t time);
+/* The trace takes what is not older than `since`, or at once when that is 0. Returns 0 or -ENOMEM. */
+int fanout_trace_start(struct trace *trace, uint64_t since);
+/* The trace takes nothing that is younger than `until`. */
+void fanout_trace_stop(struct trace *trace, uint64_t until);
+/* Gives it other filters, which are taken over. On -ENOMEM it keeps the old ones. */
+int fanout_trace_filter(struct trace *trace, struct filter_program *filter, struct filter_program *kernel_filter);
+/* Its side of the ledger, as of now. */
+struct ledger_trace fanout_trace_ledger(const struct trace *trace);
+struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id);
+
+/* Tells one event of the merged binary stream to everybody whose it is. */
+void fanout_event(struct fanout *fanout, const struct merge_event *event);
+/* Tells one event of a text stream, unless its text turns out to go on in the next line. Returns an enum
+ * text_join_verdict. */
+int fanout_text(struct fanout *fanout, const struct text_joined *joined);
+
+void fanout_touch(struct fanout *fanout, struct outlet *outlet);
+/* Publishes every ring that was written. */
+void fanout_publish(struct fanout *fanout);
+/* An outlet goes away. */
+void fanout_forget(struct fanout *fanout, struct outlet *outlet);
+
+#endif

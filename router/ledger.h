@@ -1,0 +1,22 @@
+/* The kernel's side of the ledger, out of the stats files that the reader sends as bytes. Pure. */
+#ifndef TRACEFAN_ROUTER_LEDGER_H
+#define TRACEFAN_ROUTER_LEDGER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ledger_kernel {
+	uint64_t read;    /* events that were taken out of the ring */
+	uint64_t overrun; /* committed and overwritten before anybody took them */
+	uint64_t entries; /* committed and still in the ring */
+	uint64_t dropped; /* never committed: no room, or recursion */
+};
+
+/* Adds up every FACT_STATS of an account blob (shm/control_abi.h). Returns 0 or -EBADMSG. */
+int ledger_kernel_parse(const void *blob, size_t size, struct ledger_kernel *ret);
+
+/* Walks the facts of a blob: *at starts at 0. Returns 1 with the fact, 0 at the end, -EBADMSG. */
+struct control_fact_header;
+int ledger_fact_next(const void *blob, size_t size, size_t *at, struct control_fact_header *ret, const char **ret_bytes);
+
+#endif

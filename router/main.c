@@ -1,0 +1,128 @@
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "router/router.h"
+#include "shm/control_abi.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+	"Usage: tracefan-router --session NAME [OPTION]...\n"
+	"Decodes the events that tracefan-reader moves out of the kernel and gives each consumer its own.\n"
+	"\n"
+	"  --session NAME    the session, as tracefan-reader was started with\n"
+	"  --directory DIR   of the sessions' folders (default /run/tracefan)\n"
+	"  --user USER       name or number of the user to become when started as root\n"
+	"                    (default tracefan-router if there is one, else nobody)\n"
+	"  --record-fd N     also write a recording of the session to this open descriptor\n"
+	"  -v, --verbose     say more on standard error\n"
+	"  -h, --help        show this and exit\n"
+	"  -V, --version     show the version and exit\n"
+	"\n"
+	"Exit status: 0 the session ended; 1 failed while running; 2 wrong usage; 3 not permitted;\n"
+	"4 no such session. See tracefan-router(8).\n";
+
+/* The user to become. Returns 0 or an exit status; logs why. */
+static int find_user(const char *name, struct router_options *options)
+{
+	const struct passwd *user;
+	char *end = NULL;
+	unsigned long number;
+
+	options->uid = getuid();
+	options->gid = getgid();
+	if (geteuid() != 0)
+		return 0;
+	user = name ? getpwnam(name) : getpwnam("tracefan-router");
+	if (!user && !name)
+		user = getpwnam("nobody");
+	if (!user && name) {
+		errno = 0;
+		number = strtoul(name, &end, 10);
+		if (*name >= '0' && *name <= '9' && !*end && !errno && number < UINT32_MAX) {
+			options->uid = (uid_t)number;
+			options->gid = (gid_t)number;
+			return 0;
+		}
+	}
+	if (!user) {
+		log_error("no such user: %s", name ? name : "nobody");
+		return EXIT_USAGE;
+	}
+	options->uid = user->pw_uid;
+	options->gid = user->pw_gid;
+	return 0;
+}
+
+static int parse_number(const char *text, int *ret)
+{
+	char *end = NULL;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (errno || end == text || *end || value < 0 || value > 65535)
+		return -EINVAL;
+	*ret = (int)value;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "session", required_argument, NULL, 's' },
+		{ "directory", required_argument, NULL, 'd' },
+		{ "user", required_argument, NULL, 'u' },
+		{ "record-fd", required_argument, NULL, 'r' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+	struct router_options options = { .directory = "/run/tracefan", .record_fd = -1 };
+	const char *user = NULL;
+	int option, status;
+
+	log_open("tracefan-router", LOG_NOTE);
+	while ((option = getopt_long(argc, argv, "vhV", longs, NULL)) != -1) {
+		switch (option) {
+		case 's':
+			options.session = optarg;
+			break;
+		case 'd':
+			options.directory = optarg;
+			break;
+		case 'u':
+			user = optarg;
+			break;
+		case 'r':
+			if (parse_number(optarg, &options.record_fd) < 0) {
+				log_error("--record-fd takes the number of an open descriptor, not '%s'", optarg);
+				return EXIT_USAGE;
+			}
+			break;
+		case 'v':
+			log_open("tracefan-router", LOG_DEBUG);
+			break;
+		case 'h':
+			(void)fputs(help, stdout);
+			return EXIT_DONE;
+		case 'V':
+			(void)puts("tracefan-router " TRACEFAN_VERSION);
+			return EXIT_DONE;
+		default:
+			return EXIT_USAGE;
+		}
+	}
+	if (!options.session || optind != argc) {
+		log_error(options.session ? "unexpected argument '%s'" : "--session NAME is missing", argv[optind]);
+		return EXIT_USAGE;
+	}
+	status = find_user(user, &options);
+	return status ? status : router_run(&options);
+}

@@ -1,0 +1,102 @@
+/* Merging the CPUs' sorted runs of sub-buffers into one stream in time order. Pure but for memory.
+ *
+ * Each CPU is a lane: a queue of slots whose events are in time order. The next event of the merged stream
+ * is the earliest head of all lanes, as soon as every lane that has nothing queued is known to have nothing
+ * older (its horizon): an idle CPU's horizon comes from the reader's sweeps. */
+#ifndef TRACEFAN_ROUTER_MERGE_H
+#define TRACEFAN_ROUTER_MERGE_H
+
+#include "router/page.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MERGE_NO_SLOT UINT32_MAX
+
+struct merge_slot {
+	const void *bytes;
+	uint32_t length;
+	uint32_t slot; /* given back through merge_hooks.release */
+};
+
+struct merge_lane {
+	uint32_t cpu;
+	bool open;               /* cursor is inside a page and head is its next event */
+	struct page_cursor cursor;
+	struct page_event head;
+	uint32_t slot;           /* of the open page */
+	uint64_t last_time;      /* of the last event taken from this lane */
+	uint64_t empty_until;    /* a sweep found nothing older than this */
+	bool busy;               /* named by POOL_BUSY since the last sweep */
+	struct merge_slot *queue; /* ring of waiting slots */
+	uint32_t queue_head, queue_count, queue_room;
+};
+
+struct merge_hooks {
+	void *context;
+	/* A page begins: the cursor's header tells of losses before it. */
+	void (*page)(void *context, uint32_t cpu, const struct page_cursor *cursor, uint64_t after);
+	/* A page, or its rest, can't be read: cursor->error and error_at say why and where. */
+	void (*damaged)(void *context, uint32_t cpu, const struct page_cursor *cursor);
+	/* The slot is no longer needed. */
+	void (*release)(void *context, uint32_t slot);
+};
+
+struct merge {
+	struct merge_lane *lanes;
+	uint32_t lane_count;
+	const struct page_layout *layout;
+	struct merge_hooks hooks;
+	struct merge_lane *current; /* the lane that merge_next returned an event of */
+	uint64_t limit;             /* the current lane may go on up to this time without another choice */
+};
+
+struct merge_event {
+	const uint8_t *data;
+	uint32_t size;
+	uint32_t cpu;
+	uint64_t time;
+};
+
+/* `layout` must outlive the merge. Returns 0 or -ENOMEM. */
+int merge_init(struct merge *merge, uint32_t cpu_count, const struct page_layout *layout, const struct merge_hooks *hooks);
+void merge_release(struct merge *merge);
+
+/* Queues a slot of `cpu`. Returns 0, -ENOMEM or -ERANGE (no such CPU); on failure the slot is the caller's. */
+int merge_add(struct merge *merge, uint32_t cpu, const struct merge_slot *slot);
+/* The reader's sweep marks. */
+void merge_busy(struct merge *merge, uint32_t cpu);
+void merge_sweep(struct merge *merge, uint64_t time);
+
+/* The least time up to which the merged stream is complete once merge_next has returned 0. */
+uint64_t merge_horizon(const struct merge *merge);
+
+/* Events that lie in queued or open slots and were not returned yet: for the ledger, walks them all. */
+uint64_t merge_held(const struct merge *merge);
+
+int merge_next_slow(struct merge *merge, struct merge_event *ret);
+
+/* The next event in time order: 1, or 0 when none may be told yet. Valid until the next call. */
+static inline int merge_next(struct merge *merge, struct merge_event *ret)
+{
+	struct merge_lane *lane = merge->current;
+
+	if (lane) {
+		lane->last_time = lane->head.time;
+		if (page_next(&lane->cursor, &lane->head) == 1) {
+			if (lane->head.time <= merge->limit) {
+				ret->data = lane->head.data;
+				ret->size = lane->head.size;
+				ret->time = lane->head.time;
+				ret->cpu = lane->cpu;
+				return 1;
+			}
+		} else {
+			lane->open = false;
+		}
+	}
+	return merge_next_slow(merge, ret);
+}
+
+#endif

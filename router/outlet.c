@@ -1,0 +1,159 @@
+#include "router/outlet.h"
+
+#include "base/checked.h"
+
+#include <errno.h>
+#include <string.h>
+
+int outlet_init(struct outlet *outlet, size_t capacity, enum ring_overflow overflow)
+{
+	memset(outlet, 0, sizeof(*outlet));
+	return ring_writer_create(capacity, overflow, &outlet->ring);
+}
+
+void outlet_release(struct outlet *outlet)
+{
+	if (outlet)
+		ring_writer_release(&outlet->ring);
+}
+
+/* A record that is no event. False: no room now. */
+static bool write_record(struct outlet *outlet, uint8_t kind, uint64_t time, uint64_t trace_id, const void *payload, uint32_t payload_size)
+{
+	uint32_t size = (uint32_t)align_up(sizeof(struct record_header) + payload_size, RECORD_ALIGN);
+	struct record_header *record = ring_writer_reserve(&outlet->ring, size);
+
+	if (!record)
+		return false;
+	*record = (struct record_header){
+		.size = size,
+		.kind = kind,
+		.cpu = RECORD_CPU_NONE,
+		.time = time,
+		.trace_id = trace_id,
+		.payload_size = payload_size,
+	};
+	memcpy(record + 1, payload, payload_size);
+	return true;
+}
+
+static bool write_lost(struct outlet *outlet, struct record_lost *lost)
+{
+	if (!lost->at_least)
+		return true;
+	if (!write_record(outlet, RECORD_LOST, lost->to, 0, lost, sizeof(*lost)))
+		return false;
+	memset(lost, 0, sizeof(*lost));
+	return true;
+}
+
+/* Writes what has to stand before the next event. False: no room for all of it yet. */
+static bool write_due(struct outlet *outlet)
+{
+	for (unsigned int source = 0; source < LOST_SOURCES; source++) {
+		if (!write_lost(outlet, &outlet->lost[source]))
+			return false;
+	}
+	if (outlet->clock_known) {
+		if (!write_record(outlet, RECORD_CLOCK, outlet->clock.mono, 0, &outlet->clock, sizeof(outlet->clock)))
+			return false;
+		outlet->clock_known = false;
+	}
+	while (outlet->flush_count) {
+		struct record_flushed flushed = { .cookie = outlet->flushes[0].cookie };
+
+		if (!write_record(outlet, RECORD_FLUSHED, outlet->flushes[0].time, 0, &flushed, sizeof(flushed)))
+			return false;
+		outlet->flush_count--;
+		memmove(outlet->flushes, outlet->flushes + 1, outlet->flush_count * sizeof(outlet->flushes[0]));
+	}
+	if (outlet->end_due) {
+		if (!write_record(outlet, RECORD_END, outlet->last_time, 0, &outlet->end, sizeof(outlet->end)))
+			return false;
+		outlet->end_due = false;
+		outlet->ended = true;
+	}
+	outlet->due = false;
+	return true;
+}
+
+static void merge_lost(struct record_lost *lost, enum lost_source source, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to)
+{
+	uint64_t least = count == LOST_COUNT_UNKNOWN ? 1 : count;
+
+	if (!lost->at_least) {
+		*lost = (struct record_lost){
+			.source = source, .cpu = cpu, .count = count, .at_least = least, .from = from, .to = to,
+		};
+		return;
+	}
+	lost->count = count == LOST_COUNT_UNKNOWN || lost->count == LOST_COUNT_UNKNOWN ? LOST_COUNT_UNKNOWN : lost->count + count;
+	lost->at_least += least;
+	lost->cpu = lost->cpu == cpu ? cpu : RECORD_CPU_NONE;
+	lost->from = from < lost->from ? from : lost->from;
+	lost->to = to > lost->to ? to : lost->to;
+}
+
+void outlet_lost(struct outlet *outlet, enum lost_source source, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to)
+{
+	if (!count || (unsigned int)source >= LOST_SOURCES)
+		return;
+	merge_lost(&outlet->lost[source], source, cpu, count, from, to);
+	outlet->due = true;
+}
+
+struct record_header *outlet_reserve_slow(struct outlet *outlet, size_t size, uint64_t time)
+{
+	struct ring_writer *ring = &outlet->ring;
+	struct record_header *record = NULL;
+
+	if (outlet->ended)
+		return NULL;
+	/* The cursor is looked at only here, so that its cache line is not fetched while there is room. */
+	if (ring->overflow == RING_OVERWRITE || ring->capacity - ring_writer_used(ring) >= size + 2 * OUTLET_MARGIN) {
+		if (write_due(outlet))
+			record = ring_writer_reserve(ring, size);
+	}
+	if (!record)
+		outlet_lost(outlet, LOST_RING, RECORD_CPU_NONE, 1, time, time);
+	outlet->last_time = time;
+	return record;
+}
+
+
+void outlet_clock(struct outlet *outlet, const struct record_clock *clock)
+{
+	outlet->clock = *clock;
+	outlet->clock_known = true;
+	outlet->due = true;
+}
+
+void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time)
+{
+	outlet->flushes[outlet->flush_count++] = (struct outlet_flush){ .cookie = cookie, .time = time };
+	outlet->due = true;
+}
+
+bool outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie)
+{
+	struct record_filter filter = { .cookie = cookie };
+
+	return !outlet->ended && write_due(outlet) &&
+		write_record(outlet, RECORD_FILTER, outlet->last_time, trace_id, &filter, sizeof(filter));
+}
+
+void outlet_end(struct outlet *outlet, const struct record_end *end)
+{
+	if (outlet->end_due || outlet->ended)
+		return;
+	outlet->end = *end;
+	outlet->end_due = true;
+	outlet->due = true;
+}
+
+int outlet_publish(struct outlet *outlet)
+{
+	/* What finds no room stays due and is tried again with the next batch. */
+	(void)write_due(outlet);
+	return ring_writer_publish(&outlet->ring);
+}

@@ -1,0 +1,65 @@
+/* One consumer's ring as the router writes it: events where there is room, losses told where they happened
+ * and merged, and the records that must not get lost (flush marks, the end) in room that events leave free. */
+#ifndef TRACEFAN_ROUTER_OUTLET_H
+#define TRACEFAN_ROUTER_OUTLET_H
+
+#include "shm/ring.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Flushes that may be under way at once; more are refused, so that their marks always find room. */
+#define OUTLET_FLUSHES_MAX 8
+/* Room that events leave: two lost records, a clock record, the flush marks and the end. */
+#define OUTLET_MARGIN 2048
+
+struct outlet_flush {
+	uint64_t cookie; /* the consumer's */
+	uint64_t time;   /* of the mark in the stream */
+};
+
+struct outlet {
+	struct ring_writer ring;
+	struct record_lost lost[LOST_SOURCES]; /* by source, told before the next record; at_least 0: none */
+	uint64_t last_time;   /* of the last event written or lost */
+	struct outlet_flush flushes[OUTLET_FLUSHES_MAX]; /* marks whose time has come */
+	uint32_t flush_count;
+	bool due; /* one of lost, flushes, clock and end waits to be written */
+	bool clock_known, end_due, ended;
+	struct record_clock clock;
+	struct record_end end;
+	struct outlet *next_dirty; /* the fan-out's list of rings to publish */
+	bool dirty;
+};
+
+/* Makes the ring. Returns 0 or -errno. */
+int outlet_init(struct outlet *outlet, size_t capacity, enum ring_overflow overflow);
+void outlet_release(struct outlet *outlet);
+
+/* Room for an event of `size` bytes (RECORD_ALIGN), or NULL: then the event is lost and counted here. */
+struct record_header *outlet_reserve_slow(struct outlet *outlet, size_t size, uint64_t time);
+
+static inline struct record_header *outlet_reserve(struct outlet *outlet, size_t size, uint64_t time)
+{
+	const struct ring_writer *ring = &outlet->ring;
+
+	if (outlet->due || ring->capacity - (ring->reserved - ring->consumed) < size + OUTLET_MARGIN)
+		return outlet_reserve_slow(outlet, size, time);
+	outlet->last_time = time;
+	return ring_writer_reserve(&outlet->ring, size);
+}
+
+/* A loss between two times that was not this ring's; count LOST_COUNT_UNKNOWN: at least one. */
+void outlet_lost(struct outlet *outlet, enum lost_source source, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to);
+void outlet_clock(struct outlet *outlet, const struct record_clock *clock);
+/* A flush mark; the caller keeps to OUTLET_FLUSHES_MAX. */
+void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time);
+/* A trace's new filter holds from here on. False: no room, and the mark is lost. */
+bool outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie);
+/* The end of the session; nothing is written behind it. */
+void outlet_end(struct outlet *outlet, const struct record_end *end);
+
+/* Writes what is due and publishes. Returns 0 or -errno. */
+int outlet_publish(struct outlet *outlet);
+
+#endif

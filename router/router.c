@@ -1,0 +1,302 @@
+#include "router/router.h"
+
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "router/connect.h"
+#include "shm/recording_abi.h"
+#include "shm/wake.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <time.h>
+
+/* How long a consumer may take to leave after the end of its session. */
+#define END_PATIENCE_NS 5000000000U
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now = { 0 };
+
+	(void)clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+uint64_t router_now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t router_new_id(struct router *router)
+{
+	uint64_t id = clock_ns(CLOCK_BOOTTIME) / 1000;
+
+	if (id <= router->last_trace_id)
+		id = router->last_trace_id + 1;
+	router->last_trace_id = id;
+	return id;
+}
+
+/* ---- the end ---- */
+
+void router_end(struct router *router, const struct record_end *end)
+{
+	if (router->ending)
+		return;
+	router->ending = true;
+	router->end = *end;
+	router->end_deadline = router_now() + END_PATIENCE_NS;
+	if (stream_account(router, 0, 0) < 0)
+		router_accounted(router, NULL);
+}
+
+void router_accounted(struct router *router, const struct ledger_session *session)
+{
+	if (!router->ending || router->ended)
+		return;
+	if (session)
+		router->end.session = *session;
+	router->ended = true;
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_READY)
+			continue;
+		outlet_end(&c->outlet, &router->end);
+		fanout_touch(&router->fanout, &c->outlet);
+	}
+	fanout_publish(&router->fanout);
+}
+
+/* The reader is gone or the router was told to go: nothing comes any more. */
+static void end_now(struct router *router, enum end_reason reason, const char *message)
+{
+	struct record_end end = { .reason = reason };
+
+	(void)snprintf(end.message, sizeof(end.message), "%s", message);
+	if (!router->ending) {
+		router->ending = true;
+		router->end = end;
+		router->end_deadline = router_now() + END_PATIENCE_NS;
+	}
+	router_accounted(router, NULL);
+}
+
+/* ---- the loop ---- */
+
+static void accept_consumers(struct router *router)
+{
+	for (;;) {
+		int fd = accept4(router->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int r;
+
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE) {
+				log_warning("out of descriptors: new consumers wait");
+				(void)epoll_ctl(router->epoll_fd, EPOLL_CTL_DEL, router->listen_fd, NULL);
+				router->paused_accept = true;
+			} else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+				log_warning("accepting a consumer: %s", strerror(errno));
+			}
+			return;
+		}
+		r = consumer_accept(router, fd);
+		if (r < 0)
+			log_warning("taking a consumer: %s", strerror(-r));
+	}
+}
+
+static int watch(struct router *router, int fd, void *tag)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = tag };
+
+	return epoll_ctl(router->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static void take_stream(struct router *router)
+{
+	int r = stream_take(router);
+
+	if (r < 0) {
+		log_error("the reader's filled ring is damaged");
+		router->status = EXIT_FAILED;
+		end_now(router, END_ERROR, "the reader's filled ring is damaged");
+		upstream_lost(&router->upstream);
+	}
+}
+
+static void take_upstream(struct router *router)
+{
+	int r;
+
+	while ((r = upstream_receive(&router->upstream)) == 1)
+		;
+	if (r == -EAGAIN)
+		return;
+	if (r < 0)
+		log_error("answer of the reader: %s", strerror(-r));
+	/* What it had published is still ours. */
+	while (!router->ending && stream_take(router) == 1)
+		;
+	upstream_lost(&router->upstream);
+	if (!router->ending) {
+		log_warning("the reader is gone");
+		end_now(router, END_ERROR, "the session's reader is gone");
+	}
+}
+
+static void handle(struct router *router, void *tag)
+{
+	if (tag == &router->listen_fd)
+		accept_consumers(router);
+	else if (tag == &router->upstream)
+		take_upstream(router);
+	else if (tag == &router->signal_fd)
+		router->stop = true;
+	else if (tag == &router->pool)
+		(void)wake_clear(router->pool.filled_fd);
+	else
+		consumer_readable(router, tag);
+}
+
+/* Whether the loop may sleep, and for how long (ms, -1: for ever). */
+static int sleep_time(struct router *router)
+{
+	uint64_t now;
+
+	if (!router->ending)
+		return pool_reader_prepare_sleep(&router->pool) ? -1 : 0;
+	now = router_now();
+	return now >= router->end_deadline ? 0 : (int)((router->end_deadline - now) / 1000000 + 1);
+}
+
+static bool finished(const struct router *router)
+{
+	if (router->stop && router->ended)
+		return !router->consumers || router_now() >= router->end_deadline;
+	return router->ended && (!router->consumers || router_now() >= router->end_deadline);
+}
+
+static int loop(struct router *router)
+{
+	struct epoll_event events[64];
+
+	while (!finished(router)) {
+		int n;
+
+		if (!router->ending)
+			take_stream(router);
+		n = epoll_wait(router->epoll_fd, events, 64, sleep_time(router));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		for (int i = 0; i < n; i++)
+			handle(router, events[i].data.ptr);
+		if (router->stop && !router->ending)
+			end_now(router, END_STOPPED, "the router was told to stop");
+		fanout_publish(&router->fanout);
+		if (router->sweep) {
+			consumer_sweep(router);
+			if (router->paused_accept && watch(router, router->listen_fd, &router->listen_fd) == 0)
+				router->paused_accept = false;
+		}
+	}
+	return 0;
+}
+
+/* ---- start ---- */
+
+static int loop_init(struct router *router)
+{
+	sigset_t signals;
+	int r;
+
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGTERM);
+	(void)sigaddset(&signals, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+		return -errno;
+	router->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	router->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (router->signal_fd < 0 || router->epoll_fd < 0)
+		return -errno;
+	r = watch(router, router->signal_fd, &router->signal_fd);
+	if (r == 0)
+		r = watch(router, router->listen_fd, &router->listen_fd);
+	if (r == 0)
+		r = watch(router, router->upstream.fd, &router->upstream);
+	if (r == 0)
+		r = watch(router, router->pool.filled_fd, &router->pool);
+	return r;
+}
+
+/* As many consumers as the hard limit allows: each takes four descriptors. */
+static void raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static void release(struct router *router)
+{
+	int r = recorder_finish(&router->recorder);
+
+	if (r < 0) {
+		log_error("writing the recording: %s", strerror(-r));
+		router->status = EXIT_FAILED;
+	}
+	for (struct consumer *c = router->consumers; c; c = c->next)
+		consumer_close(router, c);
+	consumer_sweep(router);
+	upstream_release(&router->upstream);
+	stream_release(router);
+	fanout_release(&router->fanout);
+	catalog_release(router->catalog);
+	pool_reader_release(&router->pool);
+	router->listen_fd = close_fd(router->listen_fd);
+	router->epoll_fd = close_fd(router->epoll_fd);
+	router->signal_fd = close_fd(router->signal_fd);
+	router->notify_fd = close_fd(router->notify_fd);
+}
+
+int router_run(const struct router_options *options)
+{
+	struct router *router = calloc(1, sizeof(*router));
+	int status, r;
+
+	if (!router) {
+		log_error("no memory");
+		return EXIT_FAILED;
+	}
+	router->options = *options;
+	router->epoll_fd = router->signal_fd = router->listen_fd = router->notify_fd = -1;
+	router->pool = (struct pool_reader){ .pool = SEGMENT_NONE, .free = SEGMENT_NONE, .filled_fd = -1, .free_fd = -1 };
+	upstream_init(&router->upstream, router);
+	raise_limits();
+	router->status = connect_reader(router);
+	if (router->status == EXIT_DONE) {
+		r = loop_init(router);
+		if (r == 0)
+			r = process_notify(router->notify_fd, "READY=1");
+		if (r == 0)
+			r = loop(router);
+		if (r < 0) {
+			log_error("running: %s", strerror(-r));
+			router->status = EXIT_FAILED;
+		}
+	}
+	release(router);
+	status = router->status;
+	free(router);
+	return status;
+}

@@ -1,0 +1,412 @@
+#include "router/stream.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "router/router.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Entries taken between two publications: large enough that a batch pays for its wake-ups, small enough
+ * that the slots of a batch stay in the cache. */
+#define STREAM_BATCH 32
+
+static void page_begins(void *context, uint32_t cpu, const struct page_cursor *cursor, uint64_t after)
+{
+	struct router *router = context;
+	uint64_t count = cursor->missed_counted ? cursor->missed_count : LOST_COUNT_UNKNOWN;
+
+	if (!cursor->missed || count == 0)
+		return;
+	if (cursor->missed_counted)
+		router->stream.told_lost += count;
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_READY)
+			continue;
+		outlet_lost(&c->outlet, LOST_KERNEL, cpu, count, after, cursor->start_time);
+		fanout_touch(&router->fanout, &c->outlet);
+	}
+}
+
+static void page_damaged(void *context, uint32_t cpu, const struct page_cursor *cursor)
+{
+	struct router *router = context;
+
+	router->fanout.undecodable++;
+	log_warning("cpu %u: damaged sub-buffer of time %" PRIu64 ": %s at byte %u", cpu, cursor->start_time,
+		page_error_name(cursor->error), cursor->error_at);
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_READY)
+			continue;
+		outlet_lost(&c->outlet, LOST_UNDECODABLE, cpu, LOST_COUNT_UNKNOWN, cursor->start_time, cursor->time);
+		fanout_touch(&router->fanout, &c->outlet);
+	}
+}
+
+static void slot_released(void *context, uint32_t slot)
+{
+	struct router *router = context;
+
+	pool_reader_return(&router->pool, slot);
+}
+
+int stream_init(struct router *router)
+{
+	const struct merge_hooks hooks = {
+		.context = router,
+		.page = page_begins,
+		.damaged = page_damaged,
+		.release = slot_released,
+	};
+
+	text_join_init(&router->stream.text);
+	return merge_init(&router->stream.merge, router->welcome.cpu_count, &router->layout, &hooks);
+}
+
+void stream_release(struct router *router)
+{
+	merge_release(&router->stream.merge);
+	text_join_release(&router->stream.text);
+}
+
+/* ---- marks ---- */
+
+static struct stream_mark *mark_find(struct stream *stream, uint64_t reader_cookie)
+{
+	for (uint32_t i = 0; i < stream->mark_count; i++) {
+		if (stream->marks[i].reader_cookie == reader_cookie)
+			return &stream->marks[i];
+	}
+	return NULL;
+}
+
+static void mark_remove(struct stream *stream, struct stream_mark *mark)
+{
+	size_t i = (size_t)(mark - stream->marks);
+
+	stream->mark_count--;
+	memmove(mark, mark + 1, (stream->mark_count - i) * sizeof(*mark));
+}
+
+static void account_settle(struct router *router, struct stream_mark *mark)
+{
+	struct ledger_session session;
+	struct stream_mark done;
+
+	if (!mark->seen || !mark->answered)
+		return;
+	done = *mark;
+	mark_remove(&router->stream, mark);
+	session = (struct ledger_session){
+		.committed = done.kernel.read + done.kernel.overrun,
+		.decoded = done.decoded,
+		.undecodable = done.undecodable,
+		.lost_kernel = done.kernel.overrun,
+		.dropped = done.kernel.dropped,
+	};
+	consumer_accounted(router, done.consumer, done.consumer_cookie, &session);
+}
+
+static void flush_done(struct router *router, const struct stream_mark *mark, uint64_t time)
+{
+	if (mark->filter_trace)
+		consumer_filter_due(router, mark->consumer, mark->filter_trace, mark->consumer_cookie);
+	else
+		consumer_flushed(router, mark->consumer, mark->consumer_cookie, time);
+}
+
+static void mark_failed(struct router *router, uint64_t reader_cookie)
+{
+	struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
+	struct stream_mark done;
+
+	if (!mark)
+		return;
+	done = *mark;
+	mark_remove(&router->stream, mark);
+	if (done.account)
+		consumer_accounted(router, done.consumer, done.consumer_cookie, NULL);
+	else
+		flush_done(router, &done, router->fanout.last_time);
+}
+
+static void flush_answered(void *context, const struct upstream_request *request, struct control_message *answer)
+{
+	const struct control_status *status;
+
+	if (answer) {
+		status = (const struct control_status *)answer->bytes;
+		if (status->status == 0)
+			return;
+		log_warning("flush: %s", status->failure.message);
+	}
+	mark_failed(context, request->cookie);
+}
+
+static void account_answered(void *context, const struct upstream_request *request, struct control_message *answer)
+{
+	struct router *router = context;
+	struct stream_mark *mark = mark_find(&router->stream, request->cookie);
+	const struct control_status *status = answer ? (const struct control_status *)answer->bytes : NULL;
+	CLEANUP_FREE void *blob = NULL;
+	size_t size = 0;
+	int r = -ENOTCONN;
+
+	if (!mark)
+		return;
+	if (status && status->status == 0 && answer->fd_count == 1)
+		r = segment_blob_read(answer->fds[0], 1U << 24, &blob, &size);
+	if (r == 0)
+		r = ledger_kernel_parse(blob, size, &mark->kernel);
+	if (r < 0) {
+		log_warning("the kernel's counts: %s", status && status->status ? status->failure.message : strerror(-r));
+		mark_failed(router, request->cookie);
+		return;
+	}
+	mark->answered = true;
+	account_settle(router, mark);
+}
+
+static int mark_send(struct router *router, uint64_t consumer, uint64_t cookie, bool account, uint64_t filter_trace)
+{
+	struct stream *stream = &router->stream;
+	struct control_id message = { .id = 0 };
+	struct upstream_request request = { .consumer = consumer, .consumer_cookie = cookie };
+	int r;
+
+	if (stream->mark_count == STREAM_MARKS_MAX)
+		return -EBUSY;
+	request.done = account ? account_answered : flush_answered;
+	r = upstream_send(&router->upstream, &message, account ? CONTROL_ACCOUNT : CONTROL_READER_FLUSH,
+		sizeof(message), NULL, 0, &request);
+	if (r < 0)
+		return r;
+	stream->marks[stream->mark_count++] = (struct stream_mark){
+		.reader_cookie = message.header.cookie,
+		.consumer = consumer,
+		.consumer_cookie = cookie,
+		.account = account,
+		.filter_trace = filter_trace,
+	};
+	return 0;
+}
+
+int stream_flush(struct router *router, uint64_t consumer, uint64_t cookie)
+{
+	return mark_send(router, consumer, cookie, false, 0);
+}
+
+int stream_filter(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie)
+{
+	return mark_send(router, consumer, cookie, false, trace_id);
+}
+
+int stream_account(struct router *router, uint64_t consumer, uint64_t cookie)
+{
+	return mark_send(router, consumer, cookie, true, 0);
+}
+
+static void account_seen(struct router *router, uint64_t reader_cookie)
+{
+	struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
+
+	if (!mark || !mark->account)
+		return;
+	mark->seen = true;
+	mark->decoded = router->fanout.decoded + merge_held(&router->stream.merge);
+	mark->undecodable = router->fanout.undecodable;
+	account_settle(router, mark);
+}
+
+static void flush_seen(struct router *router, uint64_t reader_cookie, uint64_t time)
+{
+	struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
+
+	if (!mark || mark->account)
+		return;
+	mark->seen = true;
+	mark->time = time;
+}
+
+/* Tells the flushes whose time the merged stream has passed. */
+static void flushes_settle(struct router *router)
+{
+	struct stream *stream = &router->stream;
+	uint64_t horizon = router_text(router) ? UINT64_MAX : merge_horizon(&stream->merge);
+
+	for (uint32_t i = 0; i < stream->mark_count;) {
+		struct stream_mark mark = stream->marks[i];
+
+		if (mark.account || !mark.seen || mark.time > horizon) {
+			i++;
+			continue;
+		}
+		mark_remove(stream, &stream->marks[i]);
+		flush_done(router, &mark, mark.time);
+	}
+}
+
+/* ---- text ---- */
+
+/* "tracefan TAG flush COOKIE" in a trace_marker event of ours. */
+static bool text_is_mark(struct router *router, const struct text_line *line)
+{
+	char text[CONTROL_NAME_MAX + 64];
+	uint64_t cookie = 0;
+	size_t length;
+	int n;
+
+	if (line->name.size < 5 || line->body.size >= sizeof(text))
+		return false;
+	n = snprintf(text, sizeof(text), "tracefan %s flush ", router->welcome.tag);
+	length = (size_t)n;
+	if (line->body.size <= length || memcmp(line->body.at, text, length) != 0)
+		return false;
+	for (size_t i = length; i < line->body.size && line->body.at[i] >= '0' && line->body.at[i] <= '9'; i++)
+		cookie = cookie * 10 + (uint64_t)(line->body.at[i] - '0');
+	flush_seen(router, cookie, line->time);
+	return true;
+}
+
+static void text_lost(struct router *router, const struct text_line *line)
+{
+	uint64_t lost = line->lost == TEXT_COUNT_UNKNOWN ? LOST_COUNT_UNKNOWN : line->lost;
+
+	if (line->lost != TEXT_COUNT_UNKNOWN)
+		router->stream.told_lost += line->lost;
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_READY)
+			continue;
+		outlet_lost(&c->outlet, LOST_KERNEL, line->cpu, lost, router->fanout.last_time, router->fanout.last_time);
+		fanout_touch(&router->fanout, &c->outlet);
+	}
+}
+
+static int text_joined(void *context, const struct text_joined *joined)
+{
+	struct router *router = context;
+
+	if (joined->line.kind == TEXT_LOST)
+		text_lost(router, &joined->line);
+	if (joined->line.kind != TEXT_EVENT)
+		return TEXT_JOIN_DONE;
+	if (!text_is_mark(router, &joined->line))
+		return fanout_text(&router->fanout, joined);
+	router->fanout.decoded++;
+	return TEXT_JOIN_SURE;
+}
+
+static void text_data(struct router *router, const struct pool_entry *entry, const void *bytes)
+{
+	int r = text_join_feed(&router->stream.text, bytes, entry->length, text_joined, router);
+
+	if (r < 0) {
+		log_error("text of %u bytes: %s", entry->length, strerror(-r));
+		router->fanout.undecodable++;
+	}
+	pool_reader_return(&router->pool, entry->slot);
+}
+
+/* ---- entries ---- */
+
+static void raw_data(struct router *router, const struct pool_entry *entry, const void *bytes)
+{
+	const struct merge_slot slot = { .bytes = bytes, .length = entry->length, .slot = entry->slot };
+	int r = merge_add(&router->stream.merge, entry->cpu, &slot);
+
+	if (r < 0) {
+		log_error("sub-buffer of cpu %u: %s", entry->cpu, strerror(-r));
+		router->fanout.undecodable++;
+		pool_reader_return(&router->pool, entry->slot);
+	}
+}
+
+static void take_clock(struct router *router, const struct pool_entry *entry)
+{
+	router->stream.clock = (struct record_clock){
+		.mono = entry->time, .real = entry->value, .error = entry->length,
+	};
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_READY)
+			continue;
+		outlet_clock(&c->outlet, &router->stream.clock);
+		fanout_touch(&router->fanout, &c->outlet);
+	}
+}
+
+static void drain_merge(struct router *router)
+{
+	struct merge_event event;
+
+	while (merge_next(&router->stream.merge, &event) == 1)
+		fanout_event(&router->fanout, &event);
+}
+
+static void take_end(struct router *router, const struct pool_entry *entry)
+{
+	struct record_end end = { .reason = (uint32_t)entry->value };
+
+	for (uint32_t i = 0; i < router->stream.merge.lane_count; i++)
+		router->stream.merge.lanes[i].busy = false;
+	merge_sweep(&router->stream.merge, UINT64_MAX);
+	drain_merge(router);
+	(void)text_join_end(&router->stream.text, text_joined, router);
+	flushes_settle(router);
+	(void)snprintf(end.message, sizeof(end.message), "%s",
+		end.reason == END_FINISHED ? "the recording is at its end" : "the session was stopped");
+	router_end(router, &end);
+}
+
+static void take_entry(struct router *router, const struct pool_entry *entry)
+{
+	const void *bytes = entry->kind == POOL_DATA ? pool_reader_slot(&router->pool, entry->slot) : NULL;
+
+	recorder_entry(&router->recorder, entry, bytes);
+	switch ((enum pool_entry_kind)entry->kind) {
+	case POOL_DATA:
+		if (router_text(router))
+			text_data(router, entry, bytes);
+		else
+			raw_data(router, entry, bytes);
+		break;
+	case POOL_BUSY:
+		merge_busy(&router->stream.merge, entry->cpu);
+		break;
+	case POOL_SWEEP:
+		merge_sweep(&router->stream.merge, entry->time);
+		break;
+	case POOL_FLUSH:
+		flush_seen(router, entry->value, entry->time);
+		break;
+	case POOL_ACCOUNT:
+		account_seen(router, entry->value);
+		break;
+	case POOL_CLOCK:
+		take_clock(router, entry);
+		break;
+	case POOL_END:
+		take_end(router, entry);
+		break;
+	}
+}
+
+int stream_take(struct router *router)
+{
+	struct pool_entry entry;
+	int r = 0, taken = 0;
+
+	while (taken < STREAM_BATCH && (r = pool_reader_next(&router->pool, &entry)) == 1) {
+		take_entry(router, &entry);
+		taken++;
+	}
+	drain_merge(router);
+	/* The kernel hands out whole events, so what waits for more when nothing is there is complete. */
+	if (r == 0 && router_text(router))
+		(void)text_join_flush(&router->stream.text, text_joined, router);
+	flushes_settle(router);
+	fanout_publish(&router->fanout);
+	(void)pool_reader_wake(&router->pool);
+	return r;
+}

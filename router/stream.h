@@ -1,0 +1,55 @@
+/* What comes out of the filled ring: data into the merge (or, for text, line by line), marks to whom they
+ * are due, and the end. */
+#ifndef TRACEFAN_ROUTER_STREAM_H
+#define TRACEFAN_ROUTER_STREAM_H
+
+#include "router/ledger.h"
+#include "router/merge.h"
+#include "router/text_join.h"
+#include "shm/record_abi.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct router;
+
+#define STREAM_MARKS_MAX 256
+
+/* A flush or an account that is under way. */
+struct stream_mark {
+	uint64_t reader_cookie;   /* of our request to the reader; its mark in the stream repeats it */
+	uint64_t consumer, consumer_cookie;
+	bool account;             /* an account; else a flush */
+	uint64_t filter_trace;    /* flush: not for the consumer, but for this trace's next filter; 0: none */
+	bool seen;                /* its mark came by */
+	uint64_t time;            /* flush: due once the merged stream is complete up to here */
+	bool answered;            /* account: the kernel's counts have come */
+	struct ledger_kernel kernel;
+	uint64_t decoded, undecodable; /* account: our side at its mark */
+};
+
+struct stream {
+	struct merge merge;
+	struct text_join text;
+	struct stream_mark marks[STREAM_MARKS_MAX];
+	uint32_t mark_count;
+	struct record_clock clock; /* the last one; mono 0: none yet */
+	uint64_t told_lost;        /* counted kernel losses that the pages told of */
+};
+
+/* Returns 0 or -errno. */
+int stream_init(struct router *router);
+void stream_release(struct router *router);
+
+/* Takes what is there, up to a batch, and tells it on. Returns 1 when more may be there, 0 when the ring was
+ * empty, -EBADMSG when the reader broke the layout. */
+int stream_take(struct router *router);
+
+/* Flush and account for a consumer (consumer 0: the router's own account at the end). 0 or -errno
+ * (-EBUSY: too many are under way). */
+int stream_flush(struct router *router, uint64_t consumer, uint64_t cookie);
+/* Calls consumer_filter_due once everything that was committed before now has been told. 0 or -errno. */
+int stream_filter(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie);
+int stream_account(struct router *router, uint64_t consumer, uint64_t cookie);
+
+#endif

@@ -1,0 +1,234 @@
+/* The fan-out's traces: their making and going, and where each stands in the stream. */
+#include "router/filter.h"
+#include "router/fanout.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void trace_release(struct trace *trace)
+{
+	filter_program_release(trace->filter);
+	filter_program_release(trace->kernel_filter);
+	filter_program_release(trace->next_filter);
+	filter_program_release(trace->next_kernel_filter);
+	free(trace);
+}
+
+static int traces_room(struct route *route)
+{
+	uint32_t room = route->trace_room ? 2 * route->trace_room : 4;
+	struct trace **traces, **plain;
+
+	if (route->trace_count < route->trace_room)
+		return 0;
+	traces = realloc(route->traces, room * sizeof(struct trace *));
+	if (!traces)
+		return -ENOMEM;
+	route->traces = traces;
+	plain = realloc(route->plain, room * sizeof(struct trace *));
+	if (!plain)
+		return -ENOMEM;
+	route->plain = plain;
+	route->trace_room = room;
+	return 0;
+}
+
+int fanout_trace_add(struct route *route, const struct trace *model, struct trace **ret)
+{
+	struct trace *trace;
+
+	if (traces_room(route) < 0)
+		return -ENOMEM;
+	trace = malloc(sizeof(*trace));
+	if (!trace)
+		return -ENOMEM;
+	*trace = *model;
+	trace->route = route;
+	trace->stage = TRACE_OFF;
+	route->traces[route->trace_count++] = trace;
+	*ret = trace;
+	return 0;
+}
+
+static void list_remove(struct trace **list, uint32_t *count, const struct trace *trace)
+{
+	for (uint32_t i = 0; i < *count; i++) {
+		if (list[i] != trace)
+			continue;
+		memmove(&list[i], &list[i + 1], (*count - i - 1) * sizeof(struct trace *));
+		(*count)--;
+		return;
+	}
+}
+
+static bool changing(const struct trace *trace)
+{
+	return trace->stage == TRACE_WAITING || trace->stage == TRACE_CLOSING;
+}
+
+static bool taking(const struct trace *trace)
+{
+	return trace->stage == TRACE_LIVE || trace->stage == TRACE_CLOSING;
+}
+
+/* The lone filtered trace is asked directly; with more of them the index is. */
+static void find_lone(struct route *route)
+{
+	route->lone = NULL;
+	if (!route->index || filter_index_count(route->index) != 1)
+		return;
+	for (uint32_t i = 0; i < route->trace_count; i++) {
+		if (route->traces[i]->indexed)
+			route->lone = route->traces[i];
+	}
+}
+
+/* Where the events of a route find the trace. */
+static int enlist(struct trace *trace)
+{
+	struct route *route = trace->route;
+	int r = 0;
+
+	if (!trace->filter) {
+		route->plain[route->plain_count++] = trace;
+		return 0;
+	}
+	if (!route->index)
+		r = filter_index_create(&route->index);
+	if (r == 0)
+		r = filter_index_set(route->index, trace, trace->filter);
+	if (r == 0)
+		trace->indexed = true;
+	find_lone(route);
+	return r;
+}
+
+static void delist(struct trace *trace)
+{
+	struct route *route = trace->route;
+
+	if (trace->indexed)
+		(void)filter_index_remove(route->index, trace);
+	else
+		list_remove(route->plain, &route->plain_count, trace);
+	trace->indexed = false;
+	if (route->index && !filter_index_count(route->index)) {
+		filter_index_release(route->index);
+		route->index = NULL;
+	}
+	find_lone(route);
+}
+
+static void set_stage(struct trace *trace, enum trace_stage stage)
+{
+	trace->route->changing -= changing(trace);
+	trace->stage = stage;
+	trace->route->changing += changing(trace);
+}
+
+static void trace_end(struct trace *trace)
+{
+	if (taking(trace)) {
+		trace->ledger.decoded += trace->route->told - trace->live_from;
+		delist(trace);
+	}
+	set_stage(trace, TRACE_OFF);
+}
+
+int fanout_trace_start(struct trace *trace, uint64_t since)
+{
+	int r;
+
+	trace_end(trace);
+	/* Listed now, where a failure can still be told, and taken out again until its time comes. */
+	r = enlist(trace);
+	if (r < 0)
+		return r;
+	trace->since = since;
+	trace->live_from = trace->route->told;
+	if (since == 0) {
+		set_stage(trace, TRACE_LIVE);
+		return 0;
+	}
+	delist(trace);
+	set_stage(trace, TRACE_WAITING);
+	return 0;
+}
+
+void fanout_trace_stop(struct trace *trace, uint64_t until)
+{
+	trace->until = until;
+	if (trace->stage == TRACE_LIVE)
+		set_stage(trace, TRACE_CLOSING);
+}
+
+void fanout_traces_settle(struct route *route, uint64_t time)
+{
+	for (uint32_t i = 0; i < route->trace_count; i++) {
+		struct trace *trace = route->traces[i];
+
+		if (trace->stage == TRACE_WAITING && time >= trace->since && enlist(trace) == 0) {
+			trace->live_from = route->told;
+			set_stage(trace, trace->until < UINT64_MAX ? TRACE_CLOSING : TRACE_LIVE);
+		}
+		if (trace->stage == TRACE_CLOSING && time > trace->until)
+			trace_end(trace);
+	}
+}
+
+void fanout_trace_remove(struct trace *trace)
+{
+	struct route *route = trace->route;
+
+	trace_end(trace);
+	list_remove(route->traces, &route->trace_count, trace);
+	trace_release(trace);
+}
+
+int fanout_trace_filter(struct trace *trace, struct filter_program *filter, struct filter_program *kernel_filter)
+{
+	struct filter_program *old = trace->filter;
+	bool listed = taking(trace);
+	int r = 0;
+
+	if (listed)
+		delist(trace);
+	trace->filter = filter;
+	if (listed)
+		r = enlist(trace);
+	if (r < 0) {
+		/* The old one was listed a moment ago; when even that fails, nothing is filtered out. */
+		trace->filter = old;
+		if (enlist(trace) < 0)
+			trace->route->plain[trace->route->plain_count++] = trace;
+		return r;
+	}
+	filter_program_release(old);
+	filter_program_release(trace->kernel_filter);
+	trace->kernel_filter = kernel_filter;
+	return 0;
+}
+
+struct ledger_trace fanout_trace_ledger(const struct trace *trace)
+{
+	struct ledger_trace ledger = trace->ledger;
+
+	if (taking(trace))
+		ledger.decoded += trace->route->told - trace->live_from;
+	ledger.filtered = ledger.decoded - ledger.delivered - ledger.lost_ring;
+	return ledger;
+}
+
+struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id)
+{
+	for (size_t i = 0; i < fanout->route_count; i++) {
+		const struct route *route = fanout->routes[i];
+
+		for (uint32_t k = 0; k < route->trace_count; k++) {
+			if (route->traces[k]->id == id)
+				return route->traces[k];
+		}
+	}
+	return NULL;
+}

@@ -1,0 +1,53 @@
+/* The router's connection to the reader: requests go out and their answers come back later, so that the
+ * router never waits for the privileged side while events flow. */
+#ifndef TRACEFAN_ROUTER_UPSTREAM_H
+#define TRACEFAN_ROUTER_UPSTREAM_H
+
+#include "shm/control.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct upstream_request;
+
+/* Called with the checked answer, or with NULL when the reader went away before it answered. Descriptors
+ * in the answer that are not taken (set to -1) are closed afterwards. */
+typedef void (*upstream_done)(void *context, const struct upstream_request *request, struct control_message *answer);
+
+/* What a request has to remember until its answer comes. Consumers and traces may be gone by then, so
+ * they are remembered by number. */
+struct upstream_request {
+	uint64_t cookie;          /* of the message to the reader */
+	uint16_t type;
+	uint64_t consumer;        /* 0: the router's own */
+	uint64_t consumer_cookie; /* of the consumer's message that is waiting for an answer */
+	uint64_t trace;
+	void *extra;              /* owned by the request: freed after `done` */
+	upstream_done done;
+};
+
+struct upstream {
+	int fd;
+	uint64_t next_cookie;
+	struct upstream_request *pending;
+	size_t pending_count, pending_room;
+	void *context; /* handed to `done` */
+};
+
+void upstream_init(struct upstream *upstream, void *context);
+void upstream_release(struct upstream *upstream);
+
+/* Sends a request; its header is filled in here. `request` says what to remember (cookie and type are
+ * filled in). On failure `extra` stays the caller's and `done` is not called. Returns 0 or -errno
+ * (-ENOTCONN: there is no reader). */
+int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint32_t size, const int *fds,
+	unsigned int fd_count, const struct upstream_request *request);
+
+/* Reads one answer and hands it to its request. Returns 1, 0 (the reader closed) or -errno
+ * (-EAGAIN: nothing there, -EBADMSG: an answer to nothing). */
+int upstream_receive(struct upstream *upstream);
+
+/* Forgets the connection: every pending request is done with NULL. */
+void upstream_lost(struct upstream *upstream);
+
+#endif

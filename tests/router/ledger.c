@@ -1,0 +1,71 @@
+/* The kernel's stats files as the reader sends them. */
+#include "router/ledger.h"
+
+#include "base/checked.h"
+#include "shm/control_abi.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static size_t put_fact(uint8_t *blob, size_t at, uint32_t kind, uint32_t id, const char *text)
+{
+	struct control_fact_header fact = { .fact = kind, .id = id, .size = strlen(text) };
+
+	memcpy(blob + at, &fact, sizeof(fact));
+	memcpy(blob + at + sizeof(fact), text, fact.size);
+	return at + sizeof(fact) + align_up(fact.size, 8);
+}
+
+static void test_adds_up_all_cpus(void **state)
+{
+	static const char cpu0[] = "entries: 1\noverrun: 20\ncommit overrun: 3\nbytes: 4\noldest event ts:  5.0\n"
+				   "now ts:  6.0\ndropped events: 7\nread events: 800\n";
+	static const char cpu1[] = "entries: 0\noverrun: 0\ncommit overrun: 0\nbytes: 0\ndropped events: 0\nread events: 18446744073709550000\n";
+	uint8_t blob[1024] = { 0 };
+	struct ledger_kernel kernel;
+	size_t size = put_fact(blob, 0, FACT_STATS, 0, cpu0);
+
+	(void)state;
+	size = put_fact(blob, size, FACT_HEADER_PAGE, 0, "read events: 5\n");
+	assert_int_equal(ledger_kernel_parse(blob, size, &kernel), 0);
+	assert_int_equal(kernel.read, 800);
+	assert_int_equal(kernel.overrun, 20);
+	assert_int_equal(kernel.entries, 1);
+	assert_int_equal(kernel.dropped, 10);
+	size = put_fact(blob, size, FACT_STATS, 1, cpu1);
+	assert_int_equal(ledger_kernel_parse(blob, size, &kernel), 0);
+	assert_true(kernel.read == 18446744073709550000U + 800);
+}
+
+static void test_refuses_a_cut_blob(void **state)
+{
+	uint8_t blob[256] = { 0 };
+	struct ledger_kernel kernel = { .read = 1 };
+	struct control_fact_header huge = { .fact = FACT_STATS, .size = UINT64_MAX };
+	size_t size = put_fact(blob, 0, FACT_STATS, 0, "read events: 1234\n");
+
+	(void)state;
+	for (size_t cut = 1; cut < size - 8; cut++)
+		assert_int_equal(ledger_kernel_parse(blob, cut, &kernel), -EBADMSG);
+	memcpy(blob, &huge, sizeof(huge));
+	assert_int_equal(ledger_kernel_parse(blob, size, &kernel), -EBADMSG);
+	assert_int_equal(kernel.read, 1);
+	assert_int_equal(ledger_kernel_parse(blob, 0, &kernel), 0);
+	assert_int_equal(kernel.read, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_adds_up_all_cpus),
+		cmocka_unit_test(test_refuses_a_cut_blob),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
