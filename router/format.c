@@ -259,7 +259,7 @@ static int build_typed_field(struct build *build, const struct field_line *line,
 
 	c_type_parse(type_text, build->target->long_size, &type);
 	field_set_kind(&field, &type);
-	if (line->has_sign ? line->is_signed : type.is_signed)
+	if (line->has_sign ? line->is_signed : type.is_signed && field.kind != SCHEMA_STRING)
 		field.flags |= SCHEMA_SIGNED;
 	if (line->name.length > 7 && !memcmp(line->name.at, "common_", 7))
 		field.flags |= SCHEMA_COMMON;
