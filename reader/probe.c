@@ -112,8 +112,14 @@ int probe_create(struct probes *probes, const struct control_create *create, int
 {
 	CLEANUP_FREE struct probe *probe = calloc(1, sizeof(*probe));
 	struct probe *same;
-	int r = probe ? define_key(create, target, probe) : -ENOMEM;
+	int r;
 
+	if (probe_kind_in_file(create->kind)) {
+		r = probe_check_target(create, target, ret_failure);
+		if (r)
+			return r;
+	}
+	r = probe ? define_key(create, target, probe) : -ENOMEM;
 	if (r < 0) {
 		control_failure_set(ret_failure, r, -1, "probe \"%s\": %s", create->name, strerror(-r));
 		return EXIT_FAILED;

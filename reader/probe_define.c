@@ -55,22 +55,21 @@ static int find_tracepoint(const struct probes *probes, const struct probe *prob
 	return EXIT_DONE;
 }
 
-/* The descriptor came from a consumer: a file that it can read, and no more than that, can be probed. */
-static int check_target(const struct control_create *create, int target, struct control_failure *failure)
+int probe_check_target(const struct control_create *create, int target, struct control_failure *ret_failure)
 {
 	struct stat st;
 	int flags;
 
 	if (target < 0)
-		return fail(failure, EXIT_LOCATION, EBADF, create, "the file to be probed did not come with the request");
+		return fail(ret_failure, EXIT_LOCATION, EBADF, create, "the file to be probed did not come with the request");
 	flags = fcntl(target, F_GETFL);
 	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
-		return fail(failure, EXIT_NOT_PERMITTED, EACCES, create, "the file must be open for reading");
+		return fail(ret_failure, EXIT_NOT_PERMITTED, EACCES, create, "the file must be open for reading");
 	if (fstat(target, &st) < 0 || !S_ISREG(st.st_mode))
-		return fail(failure, EXIT_LOCATION, EINVAL, create, "not a regular file");
+		return fail(ret_failure, EXIT_LOCATION, EINVAL, create, "not a regular file");
 	/* The kernel takes such an offset, and refuses to enable the probe. */
 	if (create->offset >= (uint64_t)st.st_size || create->ref_offset >= (uint64_t)st.st_size)
-		return fail(failure, EXIT_LOCATION, EINVAL, create, "the offset lies behind the end of the file");
+		return fail(ret_failure, EXIT_LOCATION, EINVAL, create, "the offset lies behind the end of the file");
 	return EXIT_DONE;
 }
 
@@ -146,15 +145,8 @@ static void name_event(const struct probes *probes, struct probe *probe, const s
 int probe_define(const struct probes *probes, struct probe *probe, const struct control_create *create, int target,
 	struct control_failure *ret_failure)
 {
-	int r;
-
 	if (create->kind == PROBE_TRACEPOINT)
 		return find_tracepoint(probes, probe, create, ret_failure);
-	if (probe_kind_in_file(create->kind)) {
-		r = check_target(create, target, ret_failure);
-		if (r)
-			return r;
-	}
 	name_event(probes, probe, create);
 	return define_dynamic(probes, probe, create, target, ret_failure);
 }
