@@ -134,7 +134,7 @@ static const char *default_type(const struct packer *p, const char *fetch, unsig
 	return "";
 }
 
-static int end_argument(struct packer *p, size_t begin, int position, bool verbatim)
+static void end_argument(struct packer *p, size_t begin, int position, size_t verbatim)
 {
 	size_t i = p->places->count;
 
@@ -144,14 +144,15 @@ static int end_argument(struct packer *p, size_t begin, int position, bool verba
 	p->places->rows[i].verbatim = verbatim;
 	p->places->count++;
 	p->create->fetch_count++;
-	return append(p, position, "", 1);
+	/* Its NUL: append leaves room for one. */
+	p->used++;
 }
 
 static int pack_argument(struct packer *p, size_t i)
 {
 	const struct probe_spec_arg *arg = &p->spec->args[i];
 	const char *fetch = probe_spec_fetch(p->spec, i), *type = probe_spec_type(p->spec, i);
-	size_t begin = p->used;
+	size_t begin = p->used, given;
 	bool verbatim = true;
 	unsigned int only = 0;
 	int rc = append(p, arg->position, arg->name, strlen(arg->name));
@@ -162,13 +163,16 @@ static int pack_argument(struct packer *p, size_t i)
 		rc = append_fetch(p, arg, fetch, &only, &verbatim);
 	if (rc)
 		return rc;
+	given = p->used - begin + (*type ? 1 + strlen(type) : 0);
 	if (!*type)
 		type = default_type(p, fetch, only);
 	if (*type)
 		rc = append(p, arg->position, ":", 1);
 	if (rc == 0)
 		rc = append(p, arg->position, type, strlen(type));
-	return rc ? rc : end_argument(p, begin, arg->position, verbatim);
+	if (rc == 0)
+		end_argument(p, begin, arg->position, verbatim ? given : 0);
+	return rc;
 }
 
 static int pack_usdt(struct packer *p)
@@ -186,7 +190,7 @@ static int pack_usdt(struct packer *p)
 			continue;
 		rc = append(p, -1, text, (size_t)n);
 		if (rc == 0)
-			rc = end_argument(p, begin, -1, false);
+			end_argument(p, begin, -1, 0);
 	}
 	return rc;
 }
@@ -216,7 +220,9 @@ int fetch_position(const struct fetch_places *places, int packed)
 
 		if ((size_t)packed < places->rows[i].packed || at > places->rows[i].size)
 			continue;
-		return places->rows[i].position + (places->rows[i].verbatim ? (int)at : 0);
+		if (at > places->rows[i].verbatim)
+			at = places->rows[i].verbatim;
+		return places->rows[i].position + (int)at;
 	}
 	return -1;
 }

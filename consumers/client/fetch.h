@@ -24,7 +24,7 @@ struct fetch_places {
 		size_t packed;    /* offset of the argument's text in control_create.fetch */
 		size_t size;
 		int position;     /* in the definition; -1: it isn't in it */
-		bool verbatim;    /* the texts are the same, byte by byte */
+		size_t verbatim;  /* so many bytes of the two texts are the same */
 	} rows[PROBE_SPEC_ARGS_MAX];
 };
 
