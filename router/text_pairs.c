@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+/* How many pairs a quoted string may seem to hold. A bound, so that time can't grow with the square of a
+ * string that seems to hold nothing else. */
+#define TRIES_MAX 64
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
@@ -55,37 +59,61 @@ static const char *next_pair(const char *at, const char *end)
 	return end;
 }
 
-/* The value of a pair at `at`, whose neighbour begins at `limit`. Returns where it ends. */
-static const char *take_value(const char *at, const char *limit, struct text_pair *ret)
+static const char *trim_end(const char *at, const char *end)
 {
-	const char *end = limit;
-
-	ret->quoted = false;
-	ret->value = (struct text_piece){ at, 0 };
-	if (at == limit)
-		return at;
-	if (*at == '"' || *at == '\'') {
-		const char *close = memrchr(at + 1, *at, (size_t)(limit - at - 1));
-
-		if (close) {
-			ret->quoted = true;
-			ret->value = (struct text_piece){ at + 1, (size_t)(close - at - 1) };
-			return close + 1;
-		}
-	}
 	while (end > at && (is_blank(end[-1]) || end[-1] == ',' || end[-1] == '\r'))
 		end--;
-	if (end > at && limit == end && (end[-1] == ')' || end[-1] == '}') &&
-		!memchr(at, end[-1] == ')' ? '(' : '{', (size_t)(end - at)))
-		end--;
-	ret->value.size = (size_t)(end - at);
 	return end;
+}
+
+/* The closing quote of the string that begins at `at`: the first that is the last thing before a pair, or
+ * before the end. NULL: none. */
+static const char *closing_quote(const char *at, const char *end)
+{
+	const char *limit = at;
+
+	for (unsigned int tries = 0; tries < TRIES_MAX && limit < end; tries++) {
+		const char *last;
+
+		limit = next_pair(limit + 1, end);
+		last = trim_end(at, limit);
+		while (last > at + 1 && (last[-1] == ')' || last[-1] == '}'))
+			last--;
+		if (last > at + 1 && last[-1] == *at)
+			return last - 1;
+	}
+	return NULL;
+}
+
+/* The bare value in [at, limit), without the bracket that closes a list of pairs. */
+static struct text_piece bare_value(const char *at, const char *limit)
+{
+	const char *end = trim_end(at, limit);
+
+	if (end > at && ((end[-1] == ')' && !memchr(at, '(', (size_t)(end - at))) ||
+			(end[-1] == '}' && !memchr(at, '{', (size_t)(end - at)))))
+		end--;
+	return (struct text_piece){ at, (size_t)(end - at) };
+}
+
+/* The value of a pair. Returns where it ends. */
+static const char *take_value(const char *at, const char *end, struct text_pair *ret)
+{
+	const char *close = at < end && (*at == '"' || *at == '\'') ? closing_quote(at, end) : NULL;
+
+	ret->quoted = close != NULL;
+	if (close)
+		ret->value = (struct text_piece){ at + 1, (size_t)(close - at - 1) };
+	else
+		ret->value = bare_value(at, next_pair(at, end));
+	return close ? close + 1 : ret->value.at + ret->value.size;
 }
 
 bool text_pairs_next(const char **at, const char *end, struct text_pair *ret)
 {
 	const char *start = *at;
 	const char *value = pair_at(start, end, &ret->name);
+	struct text_piece next;
 
 	if (!value) {
 		start = next_pair(start, end);
@@ -93,7 +121,11 @@ bool text_pairs_next(const char **at, const char *end, struct text_pair *ret)
 			return false;
 		value = pair_at(start + 1, end, &ret->name);
 	}
-	*at = take_value(value, next_pair(value, end), ret);
+	/* "nvme0: qid: 2": what stands before the first pair may look like one without a value. */
+	if (is_blank(value[-1]) && pair_at(value, end, &next))
+		*at = take_value(value, value, ret);
+	else
+		*at = take_value(value, end, ret);
 	return true;
 }
 

@@ -466,6 +466,20 @@ static void put_syscall(
 		put_string(w, ")");
 }
 
+/* Where the print format begins with a symbol and a colon (markers: "%ps: %s"), a line's parser takes that
+ * for the event's name. */
+static void put_plain(struct writer *w, const char *format, struct span arguments)
+{
+	struct conversion conversion;
+	struct span skipped;
+	const char *behind = format[0] == '%' ? take_conversion(format + 1, &conversion) : format;
+
+	if (behind > format && conversion.letter == 'p' && strncmp(behind, ": ", 2) == 0 &&
+		next_argument(&arguments, &skipped))
+		format = behind + 2;
+	put_format(w, format, arguments);
+}
+
 int text_template_make(const struct schema *binary, const int32_t *map, char **ret)
 {
 	const char *print = schema_string(binary, binary->header->print_format);
@@ -487,7 +501,7 @@ int text_template_make(const struct schema *binary, const int32_t *map, char **r
 	else if (schema_find(binary, "__probe_ip") >= 0 || schema_find(binary, "__probe_func") >= 0)
 		put_probe(&w, format, s);
 	else
-		put_format(&w, format, s);
+		put_plain(&w, format, s);
 	put(&w, "", 0);
 	free(format);
 	if (w.error) {
