@@ -1,0 +1,274 @@
+#include "consumers/cli/intake.h"
+
+#include "base/exit_status.h"
+#include "consumers/cli/message.h"
+#include "consumers/cli/monotonic.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* While events never stop coming, how many are taken between two looks at the rest. */
+#define INTAKE_BATCH 1024
+
+/* How long the router may take to tell the end, after the reader of a private session is gone. */
+#define INTAKE_LAST_WORDS MONOTONIC_SECOND
+
+static void intake_stop(struct intake *intake, enum intake_stop stop)
+{
+	if (intake->stop == INTAKE_GOES_ON)
+		intake->stop = stop;
+}
+
+static void intake_fail(struct intake *intake, enum intake_stop stop, int status)
+{
+	intake_stop(intake, stop);
+	if (intake->status == 0)
+		intake->status = status;
+}
+
+/* ---- records ---- */
+
+static bool intake_shows(const struct intake *intake)
+{
+	return !intake->hidden && !intake->options->quiet && intake->stop != INTAKE_COUNT && intake->stop != INTAKE_OUTPUT;
+}
+
+static void intake_show(struct intake *intake, const struct tfan_event *event)
+{
+	int r;
+
+	if (!intake_shows(intake))
+		return;
+	r = output_record(intake->output, event);
+	if (r < 0) {
+		message("a record can't be shown: %s", strerror(-r));
+		intake_fail(intake, INTAKE_OUTPUT, EXIT_FAILED);
+	}
+}
+
+/* Why the writer takes no more: who reads a pipe may leave when they have seen enough. */
+static void intake_check_output(struct intake *intake)
+{
+	int error = writer_error(intake->output->writer);
+
+	if (error == 0 || intake->stop == INTAKE_OUTPUT)
+		return;
+	if (error == -EPIPE || error == -ECANCELED) {
+		intake_stop(intake, INTAKE_OUTPUT);
+		return;
+	}
+	if (intake->status == 0)
+		message("writing to %s: %s", intake->options->write_path ? intake->options->write_path : "standard output", strerror(-error));
+	intake_fail(intake, INTAKE_OUTPUT, EXIT_FAILED);
+}
+
+static void intake_end(struct intake *intake, const struct tfan_event *event)
+{
+	const char *name = intake->options->session ? intake->options->session : "of this program";
+	enum tfan_end_reason reason;
+	const char *text;
+
+	intake->over = true;
+	intake_stop(intake, INTAKE_SESSION);
+	if (tfan_event_end(event, &reason, &text) < 0) {
+		intake_fail(intake, INTAKE_SESSION, EXIT_FAILED);
+		return;
+	}
+	if (reason == TFAN_END_FINISHED)
+		return;
+	message("the session %s was ended (%s)%s%s", name, output_end_reason(reason), *text ? ": " : "", text);
+	if (reason == TFAN_END_ERROR)
+		intake_fail(intake, INTAKE_SESSION, EXIT_FAILED);
+	else if (reason == TFAN_END_REFUSED)
+		intake_fail(intake, INTAKE_SESSION, EXIT_NOT_PERMITTED);
+}
+
+static void intake_event(struct intake *intake, const struct tfan_event *event)
+{
+	intake_show(intake, event);
+	intake->seen++;
+	if (intake->seen == intake->options->count)
+		intake_stop(intake, INTAKE_COUNT);
+}
+
+/* A gap may turn out to have cost nothing. */
+static void intake_lost(struct intake *intake, const struct tfan_event *event)
+{
+	struct tfan_lost lost;
+
+	if (tfan_event_lost(event, &lost) == 0 && lost.counted && lost.count == 0)
+		return;
+	intake->lost = true;
+	if (intake->options->exit_on_loss)
+		intake_stop(intake, INTAKE_LOSS);
+}
+
+static void intake_record(struct intake *intake, const struct tfan_event *event)
+{
+	switch (tfan_event_kind(event)) {
+	case TFAN_EVENT:
+		intake_event(intake, event);
+		break;
+	case TFAN_LOST:
+	case TFAN_GAP:
+		intake_show(intake, event);
+		intake_lost(intake, event);
+		break;
+	case TFAN_STATE:
+		intake_show(intake, event);
+		break;
+	case TFAN_END:
+		intake_show(intake, event);
+		intake_end(intake, event);
+		break;
+	case TFAN_FLUSHED:
+		intake->flushed = true;
+		break;
+	}
+}
+
+/* Takes at most a batch, and up to the first reason to stop that was none before. Returns whether there may be more now. */
+static bool intake_take(struct intake *intake)
+{
+	enum intake_stop before = intake->stop;
+
+	for (int i = 0; i < INTAKE_BATCH && intake->stop == before && !intake->over; i++) {
+		const struct tfan_event *event;
+		int r = tfan_next(intake->tfan, &event);
+
+		if (r == 0)
+			return false;
+		if (r < 0) {
+			intake->over = true;
+			intake_fail(intake, INTAKE_SESSION, message_failure(tfan_failure(intake->tfan), NULL));
+			break;
+		}
+		intake_record(intake, event);
+		intake_check_output(intake);
+	}
+	return true;
+}
+
+/* ---- everything else ---- */
+
+/* The terminal sends ^C to the command, too. A signal that was sent to this program alone is passed on, as one that programs in
+ * the background don't ignore. Either way the command's last events are still awaited. */
+static void intake_pass_on(struct intake *intake, const struct signalfd_siginfo *info)
+{
+	if (info->ssi_code <= 0)
+		command_signal(intake->command, SIGTERM);
+}
+
+static void intake_signal(struct intake *intake)
+{
+	struct signalfd_siginfo info;
+
+	if (read(intake->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	intake->signals++;
+	if (intake->command && !intake->command->ended && intake->signals == 1) {
+		intake_pass_on(intake, &info);
+		return;
+	}
+	if (intake->stop == INTAKE_GOES_ON)
+		intake_stop(intake, INTAKE_SIGNAL);
+	else if (intake->signals > 1 || intake->stop != INTAKE_COMMAND)
+		intake->abandoned = true;
+}
+
+static void intake_command(struct intake *intake)
+{
+	int error = command_collect(intake->command);
+
+	if (error != 0)
+		message("can't run '%s': %s", intake->options->command[0], strerror(error));
+	intake_stop(intake, INTAKE_COMMAND);
+}
+
+/* A reader that replayed everything ends, too: only one that failed is the session's end. What it had published is still on
+ * its way. */
+static void intake_reader(struct intake *intake)
+{
+	if (private_session_broken(intake->session))
+		intake->give_up = monotonic_now() + INTAKE_LAST_WORDS;
+}
+
+/* Sleeps until something happens or `deadline`; with `fd` (-1: none) among the things. Returns whether it was fd. */
+static bool intake_poll(struct intake *intake, int fd, short events, uint64_t deadline)
+{
+	bool command = intake->command && !intake->command->ended;
+	bool reader = intake->session && !intake->session->reader.ended;
+	struct pollfd fds[] = {
+		{ .fd = fd, .events = events },
+		{ .fd = intake->signal_fd, .events = POLLIN },
+		{ .fd = command ? intake->command->pidfd : -1, .events = POLLIN },
+		{ .fd = reader ? intake->session->reader.pidfd : -1, .events = POLLIN },
+	};
+	int r = monotonic_poll(fds, sizeof(fds) / sizeof(fds[0]), deadline);
+
+	if (r <= 0)
+		return false;
+	if (fds[1].revents)
+		intake_signal(intake);
+	if (fds[2].revents)
+		intake_command(intake);
+	if (fds[3].revents)
+		intake_reader(intake);
+	return fds[0].revents != 0;
+}
+
+/* One round: what is there, then a look at, or a sleep until, something else. */
+static void intake_round(struct intake *intake, uint64_t deadline)
+{
+	enum intake_stop before = intake->stop;
+	bool more = intake_take(intake);
+
+	if (!more) {
+		(void)writer_flush(intake->output->writer);
+		intake_check_output(intake);
+	}
+	if (intake->over || intake->flushed || intake->stop != before)
+		return;
+	if (intake->give_up < deadline)
+		deadline = intake->give_up;
+	(void)intake_poll(intake, tfan_fd(intake->tfan), POLLIN, more ? 0 : deadline);
+	if (intake->give_up != MONOTONIC_NEVER && !more && monotonic_now() >= intake->give_up) {
+		intake->over = true;
+		intake_fail(intake, INTAKE_SESSION, EXIT_FAILED);
+	}
+}
+
+void intake_run(struct intake *intake)
+{
+	while (intake->stop == INTAKE_GOES_ON) {
+		intake_round(intake, intake->deadline);
+		if (intake->deadline != MONOTONIC_NEVER && monotonic_now() >= intake->deadline)
+			intake_stop(intake, INTAKE_DURATION);
+	}
+}
+
+void intake_drain(struct intake *intake)
+{
+	while (!intake->flushed && !intake->over && !intake->abandoned)
+		intake_round(intake, MONOTONIC_NEVER);
+}
+
+int intake_wait_output(void *context, int fd)
+{
+	struct intake *intake = context;
+
+	while (!intake->abandoned) {
+		if (intake_poll(intake, fd, POLLOUT, MONOTONIC_NEVER))
+			return 0;
+	}
+	return -ECANCELED;
+}
+
+void intake_wait_command(struct intake *intake)
+{
+	while (intake->command && !intake->command->ended && !intake->abandoned)
+		(void)intake_poll(intake, -1, 0, MONOTONIC_NEVER);
+}

@@ -1,0 +1,59 @@
+/* Takes records as they come, shows them, and watches everything that may end that: signals, the command, the clock,
+ * the count, the session, the output. */
+#ifndef TRACEFAN_CLI_INTAKE_H
+#define TRACEFAN_CLI_INTAKE_H
+
+#include "consumers/cli/command.h"
+#include "consumers/cli/options.h"
+#include "consumers/cli/output.h"
+#include "consumers/cli/private_session.h"
+#include "consumers/client/tracefan.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum intake_stop {
+	INTAKE_GOES_ON = 0,
+	INTAKE_COUNT,    /* --count events have come */
+	INTAKE_DURATION, /* --duration is over */
+	INTAKE_LOSS,     /* events were lost, with --on-loss exit */
+	INTAKE_SIGNAL,
+	INTAKE_COMMAND,  /* the command has ended */
+	INTAKE_OUTPUT,   /* nobody takes the output any more */
+	INTAKE_SESSION,  /* the session is over or gone */
+};
+
+struct intake {
+	/* The owner's. */
+	const struct options *options;
+	struct tfan *tfan;
+	struct output *output;
+	struct command *command;         /* NULL: none */
+	struct private_session *session; /* NULL: somebody else's */
+	int signal_fd;                   /* SIGINT and SIGTERM */
+	bool hidden;                     /* show nothing */
+	uint64_t deadline, give_up;      /* ns, CLOCK_MONOTONIC; MONOTONIC_NEVER at the beginning */
+
+	enum intake_stop stop; /* the first reason; set once */
+	int status;            /* exit status of what went wrong, 0: nothing */
+	uint64_t seen;         /* events taken before the stop */
+	unsigned int signals;
+	bool lost;      /* a record told of loss */
+	bool flushed;   /* the mark of tfan_flush came by */
+	bool over;      /* nothing more comes */
+	bool abandoned; /* a further signal after the stop: no more waiting for anything */
+};
+
+/* Until there is a reason to stop. */
+void intake_run(struct intake *intake);
+
+/* The rest, up to the mark of a tfan_flush that was asked for. */
+void intake_drain(struct intake *intake);
+
+/* For struct writer: waits until `fd` takes more, or the user gives up (-ECANCELED). */
+int intake_wait_output(void *intake, int fd);
+
+/* Waits until the command has ended or the user gives up. */
+void intake_wait_command(struct intake *intake);
+
+#endif

@@ -1,0 +1,17 @@
+/* What tracefan says about itself, on standard error: one line each, "tracefan: ...". Control characters in
+ * names from outside can't reach the terminal. */
+#ifndef TRACEFAN_CLI_MESSAGE_H
+#define TRACEFAN_CLI_MESSAGE_H
+
+#include "consumers/client/tracefan.h"
+
+__attribute__((format(printf, 1, 2))) void message(const char *format, ...);
+
+/* A message about a place in a text that the user gave, with the place marked below it; without a mark when
+ * position is -1 or outside the text. */
+void message_at(const char *text, int position, const char *what);
+
+/* Tells the library's failure; `text` is what the user gave for it, or NULL. Returns its exit status. */
+int message_failure(const struct tfan_failure *failure, const char *text);
+
+#endif

@@ -1,0 +1,361 @@
+#include "consumers/cli/observation.h"
+
+#include "base/exit_status.h"
+#include "consumers/cli/command.h"
+#include "consumers/cli/intake.h"
+#include "consumers/cli/message.h"
+#include "consumers/cli/monotonic.h"
+#include "consumers/cli/output.h"
+#include "consumers/cli/probe_text.h"
+#include "consumers/cli/summary.h"
+#include "consumers/cli/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+struct observation {
+	const struct observation_config *config;
+	const struct options *options;
+	struct private_session session;
+	struct tfan *tfan;
+	struct writer writer;
+	struct output output;
+	struct command command;
+	struct intake intake;
+	sigset_t mask; /* the one that we were started with */
+	int output_fd; /* of --write; -1: standard output */
+};
+
+/* ---- the output ---- */
+
+static int observation_open_output(struct observation *o)
+{
+	const struct options *options = o->options;
+	const char *no_colour = getenv("NO_COLOR");
+	const char *path = options->write_path;
+	int fd = STDOUT_FILENO;
+	bool decorated;
+	int r;
+
+	if (path) {
+		fd = o->output_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+		if (fd < 0) {
+			message("%s: %s", path, strerror(errno));
+			return EXIT_FAILED;
+		}
+	}
+	r = writer_open(&o->writer, fd);
+	if (r < 0) {
+		message("%s: %s", path ? path : "standard output", strerror(-r));
+		return EXIT_FAILED;
+	}
+	o->writer.wait = intake_wait_output;
+	o->writer.wait_context = &o->intake;
+	decorated = isatty(fd) && !(no_colour && *no_colour);
+	output_open(&o->output, options->format == OPTIONS_JSON ? &output_json : &output_text, &o->writer, decorated);
+	return 0;
+}
+
+/* ---- the session and its traces ---- */
+
+static void observation_note(void *context, int level, const char *text)
+{
+	(void)context;
+	message("%s%s", level == TFAN_NOTE_WARNING ? "warning: " : "", text);
+}
+
+static int observation_attach(struct observation *o)
+{
+	bool private = o->config->private_session != NULL;
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.session = private ? o->session.name : o->options->session;
+	options.directory = private ? o->session.directory : o->options->directory;
+	options.program = "tracefan";
+	options.ring_size = o->options->ring_size;
+	options.overflow = o->options->overflow;
+	options.include_self = o->options->include_self;
+	options.force = o->options->force;
+	options.all_events = o->config->all_events;
+	options.logger = observation_note;
+	if (tfan_open(&options, &o->tfan) < 0)
+		return message_failure(o->tfan ? tfan_failure(o->tfan) : NULL, NULL);
+	o->intake.tfan = o->tfan;
+	return 0;
+}
+
+static bool observation_replays(const struct observation *o)
+{
+	return o->config->private_session && o->config->private_session->input_option;
+}
+
+static char *observation_probe_text(const struct observation *o, const char *probe)
+{
+	char *named = observation_replays(o) ? probe_text_recorded(probe) : strdup(probe);
+	char *text;
+
+	if (!named || !o->options->filter)
+		return named;
+	text = probe_text_add_filter(named, o->options->filter);
+	free(named);
+	return text;
+}
+
+/* Two probes of one name would be one in the output and its summary. */
+static int observation_check_name(struct observation *o, const struct tfan_trace *trace)
+{
+	const char *name = tfan_trace_name(trace);
+
+	for (size_t i = 0;; i++) {
+		const struct tfan_trace *other = tfan_trace_at(o->tfan, i);
+
+		if (!other || other == trace)
+			return 0;
+		if (strcmp(tfan_trace_name(other), name) == 0) {
+			message("two probes are called %s: give one another name, as in -e 'other=KIND:PLACE'", name);
+			return EXIT_USAGE;
+		}
+	}
+}
+
+static int observation_create_one(struct observation *o, const char *probe)
+{
+	char *text = observation_probe_text(o, probe);
+	struct tfan_trace *trace;
+	int status;
+
+	if (!text) {
+		message("out of memory");
+		return EXIT_FAILED;
+	}
+	if (tfan_trace_create(o->tfan, text, &trace) < 0)
+		status = message_failure(tfan_failure(o->tfan), text);
+	else
+		status = observation_check_name(o, trace);
+	free(text);
+	return status;
+}
+
+/* All or nothing: the first that can't be made ends it, and none is enabled before all are there. */
+static int observation_create(struct observation *o)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < o->options->event_count && status == 0; i++)
+		status = observation_create_one(o, o->options->events[i]);
+	return status;
+}
+
+static int observation_enable(struct observation *o, bool enabled)
+{
+	struct tfan_trace *trace;
+
+	for (size_t i = 0; (trace = tfan_trace_at(o->tfan, i)); i++) {
+		if (tfan_trace_set_enabled(trace, enabled) < 0)
+			return message_failure(tfan_failure(o->tfan), NULL);
+	}
+	return 0;
+}
+
+/* ---- running ---- */
+
+/* From here on signals are read in the loop. Before, they simply end this program: the session's daemons and the command see it by
+ * their pipes. SIGPIPE is never read: a write says EPIPE. */
+static int observation_take_signals(struct observation *o)
+{
+	sigset_t stop, blocked;
+
+	(void)sigemptyset(&stop);
+	(void)sigaddset(&stop, SIGINT);
+	(void)sigaddset(&stop, SIGTERM);
+	blocked = stop;
+	(void)sigaddset(&blocked, SIGPIPE);
+	(void)sigprocmask(SIG_BLOCK, &blocked, &o->mask);
+	o->intake.signal_fd = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (o->intake.signal_fd >= 0)
+		return 0;
+	message("signalfd: %s", strerror(errno));
+	return EXIT_FAILED;
+}
+
+static int observation_start_command(struct observation *o)
+{
+	int r;
+
+	if (!o->options->command)
+		return 0;
+	r = command_start(&o->command, o->options->command, &o->mask);
+	if (r < 0) {
+		message("can't make a process for the command: %s", strerror(-r));
+		return EXIT_FAILED;
+	}
+	o->intake.command = &o->command;
+	return 0;
+}
+
+/* What the reason of the stop means for a command that runs on. */
+static void observation_end_command(struct observation *o)
+{
+	if (o->intake.command && (o->intake.stop == INTAKE_DURATION || o->intake.stop == INTAKE_LOSS))
+		command_signal(o->intake.command, SIGTERM);
+}
+
+/* A replay that was stopped before its end has no rest that anybody wants. */
+static void observation_take_rest(struct observation *o)
+{
+	if (o->intake.over || observation_replays(o))
+		return;
+	if (observation_enable(o, false) != 0)
+		return;
+	if (tfan_flush(o->tfan) < 0) {
+		(void)message_failure(tfan_failure(o->tfan), NULL);
+		return;
+	}
+	intake_drain(&o->intake);
+}
+
+static int observation_run_traces(struct observation *o)
+{
+	int status = observation_take_signals(o);
+
+	if (status == 0)
+		status = observation_start_command(o);
+	if (status == 0)
+		status = observation_enable(o, true);
+	if (status != 0)
+		return status;
+	if (o->options->duration > 0)
+		o->intake.deadline = monotonic_now() + o->options->duration;
+	if (o->intake.command)
+		command_release_gate(o->intake.command);
+	intake_run(&o->intake);
+	observation_end_command(o);
+	observation_take_rest(o);
+	return o->intake.status;
+}
+
+/* ---- the end ---- */
+
+static void observation_text_summary(const struct summary *summary)
+{
+	struct writer writer;
+
+	if (writer_open(&writer, STDERR_FILENO) < 0)
+		return;
+	output_text_summary(&writer, summary);
+	(void)writer_flush(&writer);
+	writer_close(&writer);
+}
+
+/* Returns an exit status. */
+static int observation_summarize(struct observation *o)
+{
+	struct summary summary;
+	bool lost;
+
+	if (summary_make(o->tfan, &o->output.plans, &summary) < 0) {
+		message("out of memory");
+		return EXIT_FAILED;
+	}
+	if (o->options->format == OPTIONS_JSON && !o->config->hidden)
+		output_json_summary(&o->writer, &summary);
+	else
+		observation_text_summary(&summary);
+	/* The ledger of a session that others use, too, tells of losses before our time. */
+	lost = o->intake.lost || summary_lost(&summary, o->config->private_session != NULL);
+	summary_release(&summary);
+	return lost && o->options->exit_on_loss ? EXIT_LOST : 0;
+}
+
+static int observation_finish_output(struct observation *o)
+{
+	int error = writer_flush(&o->writer);
+
+	if (error == 0 || error == -EPIPE || error == -ECANCELED || o->intake.stop == INTAKE_OUTPUT)
+		return 0;
+	message("writing to %s: %s", o->options->write_path ? o->options->write_path : "standard output", strerror(-error));
+	return EXIT_FAILED;
+}
+
+static int worse(int a, int b)
+{
+	return a != 0 ? a : b;
+}
+
+/* After everything of the session is gone, so that a command that runs on holds nothing. Who sends a second signal wants their
+ * prompt back. */
+static int observation_command_status(struct observation *o)
+{
+	if (!o->intake.command)
+		return 0;
+	if (o->intake.stop == INTAKE_GOES_ON)
+		return 0;
+	if (o->intake.stop != INTAKE_SIGNAL)
+		intake_wait_command(&o->intake);
+	return o->command.ended ? o->command.status : 128 + SIGTERM;
+}
+
+static int observation_session(struct observation *o)
+{
+	int status = 0;
+
+	if (o->config->private_session)
+		status = private_session_start(&o->session, o->config->private_session);
+	if (status == 0)
+		status = observation_attach(o);
+	if (status == 0)
+		status = observation_create(o);
+	if (status == 0) {
+		status = observation_run_traces(o);
+		if (o->intake.stop != INTAKE_GOES_ON)
+			status = worse(status, observation_summarize(o));
+		status = worse(status, observation_finish_output(o));
+	}
+	tfan_close(o->tfan);
+	o->tfan = NULL;
+	return status;
+}
+
+int observation_run(const struct observation_config *config)
+{
+	struct observation o = {
+		.config = config,
+		.options = config->options,
+		.session = PRIVATE_SESSION_NONE,
+		.command = COMMAND_NONE,
+		.output_fd = -1,
+	};
+	int status, stopped;
+
+	status = observation_open_output(&o);
+	if (status != 0)
+		goto out;
+	o.intake = (struct intake){
+		.options = config->options,
+		.output = &o.output,
+		.session = config->private_session ? &o.session : NULL,
+		.signal_fd = -1,
+		.hidden = config->hidden,
+		.deadline = MONOTONIC_NEVER,
+		.give_up = MONOTONIC_NEVER,
+	};
+	status = observation_session(&o);
+	stopped = private_session_stop(&o.session);
+	if (o.intake.command)
+		status = worse(status, observation_command_status(&o));
+	status = worse(status, stopped);
+	command_close(&o.command);
+	if (o.intake.signal_fd >= 0)
+		(void)close(o.intake.signal_fd);
+	output_close(&o.output);
+out:
+	writer_close(&o.writer);
+	if (o.output_fd >= 0)
+		(void)close(o.output_fd);
+	return status;
+}

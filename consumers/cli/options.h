@@ -1,0 +1,52 @@
+/* The options that trace, record and replay share, and how an argument vector is read into them. */
+#ifndef TRACEFAN_CLI_OPTIONS_H
+#define TRACEFAN_CLI_OPTIONS_H
+
+#include "consumers/cli/verb.h"
+#include "consumers/client/tracefan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum options_format {
+	OPTIONS_TEXT = 0,
+	OPTIONS_JSON = 1,
+};
+
+/* Every text is the argument vector's own; only `events` is allocated. */
+struct options {
+	const char **events; /* -e, in order */
+	size_t event_count;
+	const char *filter;
+	const char *source;    /* raw or text; NULL: the reader's choice */
+	const char *session;   /* NULL: a private one */
+	const char *directory; /* of the sessions' sockets; NULL: the usual place */
+	const char *write_path;
+	const char *file;  /* record: to write; replay: to read */
+	const char *text;  /* replay: a text log */
+	const char *pages; /* replay: a folder of raw pages */
+	enum options_format format;
+	enum tfan_overflow overflow;
+	uint64_t count;    /* 0: no limit */
+	uint64_t duration; /* ns; 0: no limit */
+	size_t ring_size;  /* 0: the library's choice */
+	const char *interval;
+	bool exit_on_loss, quiet, include_self, force;
+	char **command; /* NULL-ended; NULL: none */
+};
+
+/* Reads argv, whose first is the verb's own name. Returns true to go on with *ret; otherwise *ret_status is what to exit
+ * with, and all has been said (help on standard output, mistakes on standard error). */
+bool options_parse(const struct verb *verb, int argc, char **argv, struct options *ret, int *ret_status);
+void options_release(struct options *options);
+
+/* Prints the rows of the options that a verb takes. */
+void options_help(const struct verb *verb);
+
+/* "4096", "64K", "4M", "1G". Returns 0, -EINVAL or -ERANGE. */
+int options_size(const char *text, uint64_t *ret);
+/* Seconds with a decimal fraction as nanoseconds. Returns as above. */
+int options_seconds(const char *text, uint64_t *ret);
+
+#endif

@@ -1,0 +1,315 @@
+/* One JSON object per line: valid JSON and UTF-8 whatever the bytes are (see escape.h). */
+#include "consumers/cli/output.h"
+
+#include "consumers/cli/escape.h"
+#include "consumers/cli/number.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Room for the columns of a line, without comm. */
+#define JSON_COLUMNS_ROOM 256
+
+static char *json_copy(char *p, const char *text)
+{
+	size_t length = strlen(text);
+
+	memcpy(p, text, length);
+	return p + length;
+}
+
+static void json_string(struct writer *writer, const void *bytes, size_t size)
+{
+	writer_char(writer, '"');
+	escape_json(writer, bytes, size);
+	writer_char(writer, '"');
+}
+
+static void json_unsigned(struct writer *writer, const char *key, uint64_t value)
+{
+	char *p;
+
+	writer_text(writer, key);
+	p = writer_room(writer, NUMBER_SIZE_MAX);
+	writer_done(writer, number_unsigned(p, value));
+}
+
+static void json_head(struct writer *writer, const struct tfan_trace *trace, bool decorated)
+{
+	const char *name = tfan_trace_name(trace);
+
+	(void)decorated;
+	writer_text(writer, ",\"probe\":");
+	json_string(writer, name, strlen(name));
+	json_unsigned(writer, ",\"id\":", tfan_trace_id(trace));
+	writer_text(writer, ",\"args\":{");
+}
+
+/* The comma belongs to the key: the first one that is written leaves it out. */
+static void json_key(struct writer *writer, const char *name, bool decorated)
+{
+	(void)decorated;
+	writer_char(writer, ',');
+	json_string(writer, name, strlen(name));
+	writer_char(writer, ':');
+}
+
+static char *json_wall(struct output *output, char *p, uint64_t wall)
+{
+	if (wall == 0)
+		return json_copy(p, "null");
+	*p++ = '"';
+	p = wall_clock_write(&output->wall, p, wall);
+	*p++ = '"';
+	return p;
+}
+
+/* {"kind":"KIND","time":T,"wall":W,"cpu":C */
+static void json_columns(struct output *output, const char *kind, const struct tfan_event *event)
+{
+	char *p = writer_room(output->writer, JSON_COLUMNS_ROOM);
+	int cpu = tfan_event_cpu(event);
+
+	p = json_copy(p, "{\"kind\":\"");
+	p = json_copy(p, kind);
+	p = json_copy(p, "\",\"time\":");
+	p = number_unsigned(p, tfan_event_time(event));
+	p = json_copy(p, ",\"wall\":");
+	p = json_wall(output, p, tfan_event_wall(event));
+	p = json_copy(p, ",\"cpu\":");
+	p = cpu < 0 ? json_copy(p, "null") : number_unsigned(p, (uint64_t)cpu);
+	writer_done(output->writer, p);
+}
+
+/* ,"pid":P,"comm":"COMM" */
+static void json_task(struct writer *writer, const struct tfan_event *event)
+{
+	const char *comm = tfan_event_comm(event);
+	char *p = writer_room(writer, NUMBER_SIZE_MAX + 32);
+
+	p = json_copy(p, ",\"pid\":");
+	p = number_signed(p, tfan_event_pid(event));
+	p = json_copy(p, ",\"comm\":");
+	writer_done(writer, p);
+	json_string(writer, comm, strlen(comm));
+}
+
+static char *json_number(char *p, const struct plan_field *field, uint64_t value)
+{
+	if (field->is_signed)
+		return number_signed(p, number_extend(value, field->size));
+	return number_unsigned(p, value);
+}
+
+static int json_integer(struct writer *writer, const struct tfan_event *event, const struct plan_field *field)
+{
+	uint64_t value;
+	int r = tfan_event_u64(event, field->index, &value);
+
+	if (r < 0)
+		return r;
+	writer_bytes(writer, field->key, field->key_size);
+	writer_done(writer, json_number(writer_room(writer, NUMBER_SIZE_MAX), field, value));
+	return 0;
+}
+
+static int json_text(struct writer *writer, const struct tfan_event *event, const struct plan_field *field)
+{
+	const void *bytes;
+	size_t size;
+	int r = tfan_event_bytes(event, field->index, &bytes, &size);
+
+	if (r < 0)
+		return r;
+	writer_bytes(writer, field->key, field->key_size);
+	json_string(writer, bytes, size);
+	return 0;
+}
+
+/* The numbers of the bits that are set in one element; `any` tells whether one stands before them. */
+static bool json_bits(struct writer *writer, uint64_t value, size_t first, bool any)
+{
+	for (; value; value &= value - 1) {
+		char *p = writer_room(writer, NUMBER_SIZE_MAX + 1);
+
+		if (any)
+			*p++ = ',';
+		any = true;
+		writer_done(writer, number_unsigned(p, first + (size_t)__builtin_ctzll(value)));
+	}
+	return any;
+}
+
+/* Arrays of integers as arrays, masks as the array of the bits that are set, other bytes one by one. */
+static int json_array(struct writer *writer, const struct tfan_event *event, const struct plan_field *field)
+{
+	bool any = false;
+	uint64_t value;
+	int r = output_element(event, field, 0, &value);
+
+	if (r < 0 && r != -ERANGE)
+		return r;
+	writer_bytes(writer, field->key, field->key_size);
+	writer_char(writer, '[');
+	for (size_t i = 0; output_element(event, field, i, &value) == 0; i++) {
+		char *p;
+
+		if (field->display == TFAN_BITMASK) {
+			any = json_bits(writer, number_cut(value, field->size), 8UL * field->size * i, any);
+			continue;
+		}
+		p = writer_room(writer, NUMBER_SIZE_MAX + 1);
+		if (i > 0)
+			*p++ = ',';
+		writer_done(writer, json_number(p, field, value));
+	}
+	writer_char(writer, ']');
+	return 0;
+}
+
+static int json_field(struct writer *writer, const struct tfan_event *event, const struct plan_field *field)
+{
+	switch (field->kind) {
+	case TFAN_INTEGER:
+		return json_integer(writer, event, field);
+	case TFAN_STRING:
+		return json_text(writer, event, field);
+	case TFAN_BYTES:
+		return json_array(writer, event, field);
+	}
+	return -EINVAL;
+}
+
+/* A field that the event does not have is left out; one that can't be read is null. */
+static void json_fields(struct writer *writer, const struct tfan_event *event, const struct plan *plan)
+{
+	struct plan_field field;
+	bool first = true;
+
+	for (size_t i = 0; i < plan->count; i++) {
+		int r;
+
+		field = plan->fields[i];
+		field.key += first;
+		field.key_size -= first;
+		r = json_field(writer, event, &field);
+		if (r == -ENODATA)
+			continue;
+		first = false;
+		if (r < 0) {
+			writer_bytes(writer, field.key, field.key_size);
+			writer_text(writer, "null");
+		}
+	}
+}
+
+static void json_event(struct output *output, const struct tfan_event *event, const struct plan *plan)
+{
+	struct writer *writer = output->writer;
+
+	json_columns(output, "event", event);
+	json_task(writer, event);
+	writer_bytes(writer, plan->head, plan->head_size);
+	json_fields(writer, event, plan);
+	writer_char(writer, '}');
+	if (tfan_event_late(event))
+		writer_text(writer, ",\"late\":true");
+	if (tfan_event_suspect(event))
+		writer_text(writer, ",\"suspect\":true");
+	if (tfan_event_partial(event))
+		writer_text(writer, ",\"partial\":true");
+	writer_char(writer, '}');
+	writer_end_line(writer);
+}
+
+static void json_state(struct output *output, const struct tfan_event *event)
+{
+	json_columns(output, "state", event);
+	json_task(output->writer, event);
+	writer_char(output->writer, '}');
+	writer_end_line(output->writer);
+}
+
+static void json_lost(struct output *output, const struct tfan_event *event, const struct tfan_lost *lost)
+{
+	struct writer *writer = output->writer;
+
+	writer_text(writer, tfan_event_kind(event) == TFAN_GAP ? "{\"kind\":\"gap\"" : "{\"kind\":\"lost\"");
+	writer_text(writer, ",\"source\":\"");
+	writer_text(writer, output_lost_source(lost->source));
+	if (lost->cpu < 0)
+		writer_text(writer, "\",\"cpu\":null");
+	else
+		json_unsigned(writer, "\",\"cpu\":", (uint64_t)lost->cpu);
+	if (lost->counted) {
+		json_unsigned(writer, ",\"count\":", lost->count);
+	} else {
+		writer_text(writer, ",\"count\":null");
+		json_unsigned(writer, ",\"at_least\":", lost->count);
+	}
+	json_unsigned(writer, ",\"from\":", lost->from);
+	json_unsigned(writer, ",\"to\":", lost->to);
+	writer_char(writer, '}');
+	writer_end_line(writer);
+}
+
+static void json_end(struct output *output, const struct tfan_event *event, enum tfan_end_reason reason, const char *message)
+{
+	struct writer *writer = output->writer;
+
+	(void)event;
+	writer_text(writer, "{\"kind\":\"end\",\"reason\":\"");
+	writer_text(writer, output_end_reason(reason));
+	writer_text(writer, "\",\"message\":");
+	json_string(writer, message, strlen(message));
+	writer_char(writer, '}');
+	writer_end_line(writer);
+}
+
+static void json_summary_probe(struct writer *writer, const struct summary_probe *probe)
+{
+	json_string(writer, probe->name, strlen(probe->name));
+	if (probe->known) {
+		json_unsigned(writer, ":{\"decoded\":", probe->ledger.decoded);
+		json_unsigned(writer, ",\"delivered\":", probe->ledger.delivered);
+		json_unsigned(writer, ",\"filtered\":", probe->ledger.filtered);
+		json_unsigned(writer, ",\"lost_ring\":", probe->ledger.lost_ring);
+		json_unsigned(writer, ",\"missed\":", probe->ledger.missed);
+	} else {
+		writer_text(writer, ":{\"decoded\":null,\"delivered\":null,\"filtered\":null,\"lost_ring\":null,\"missed\":null");
+	}
+	json_unsigned(writer, ",\"shown\":", probe->shown);
+	writer_char(writer, '}');
+}
+
+void output_json_summary(struct writer *writer, const struct summary *summary)
+{
+	writer_text(writer, "{\"kind\":\"summary\",\"session\":");
+	if (summary->session_known) {
+		json_unsigned(writer, "{\"committed\":", summary->session.committed);
+		json_unsigned(writer, ",\"decoded\":", summary->session.decoded);
+		json_unsigned(writer, ",\"undecodable\":", summary->session.undecodable);
+		json_unsigned(writer, ",\"lost_kernel\":", summary->session.lost_kernel);
+		json_unsigned(writer, ",\"dropped\":", summary->session.dropped);
+		writer_char(writer, '}');
+	} else {
+		writer_text(writer, "null");
+	}
+	writer_text(writer, ",\"probes\":{");
+	for (size_t i = 0; i < summary->count; i++) {
+		if (i > 0)
+			writer_char(writer, ',');
+		json_summary_probe(writer, &summary->probes[i]);
+	}
+	writer_text(writer, "}}");
+	writer_end_line(writer);
+}
+
+const struct output_format output_json = {
+	.plan = { .head = json_head, .key = json_key },
+	.wall = WALL_CLOCK_UTC,
+	.event = json_event,
+	.lost = json_lost,
+	.end = json_end,
+	.state = json_state,
+};

@@ -1,0 +1,247 @@
+#include "consumers/cli/private_session.h"
+
+#include "base/exit_status.h"
+#include "consumers/cli/message.h"
+#include "consumers/cli/monotonic.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What a clean end may take: removing many probes is slow. Then they are killed. */
+#define PRIVATE_SESSION_PATIENCE (20 * MONOTONIC_SECOND)
+#define PRIVATE_SESSION_ARGS     20
+/* What stands behind the directory in a socket's path (108 bytes in all). */
+#define PRIVATE_SESSION_PATH_MAX (107 - sizeof("/12345678901234567890123456789012/consumers.sock"))
+
+struct private_session_argv {
+	char *words[PRIVATE_SESSION_ARGS + 1];
+	unsigned int count;
+};
+
+static void argv_add(struct private_session_argv *argv, const char *word)
+{
+	/* execve(2) takes them as not const for history's sake only. */
+	argv->words[argv->count++] = (char *)word;
+}
+
+static void argv_option(struct private_session_argv *argv, const char *option, const char *value)
+{
+	if (value) {
+		argv_add(argv, option);
+		argv_add(argv, value);
+	}
+}
+
+/* ---- where ---- */
+
+/* A folder below /tmp is only good when it is ours alone: anybody could have made it. */
+static bool private_session_own_folder(const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return false;
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+}
+
+static int private_session_directory(struct private_session *session)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	size_t size = sizeof(session->directory);
+
+	if (geteuid() == 0) {
+		(void)snprintf(session->directory, size, "/run/tracefan");
+		return 0;
+	}
+	if (runtime && *runtime == '/' && strlen(runtime) + sizeof("/tracefan") <= PRIVATE_SESSION_PATH_MAX) {
+		(void)snprintf(session->directory, size, "%s/tracefan", runtime);
+		if (private_session_own_folder(session->directory))
+			return 0;
+	}
+	(void)snprintf(session->directory, size, "/tmp/tracefan-%u", (unsigned int)geteuid());
+	if (private_session_own_folder(session->directory))
+		return 0;
+	message("no place for the session's sockets: %s must be a folder of yours with mode 0700", session->directory);
+	return EXIT_FAILED;
+}
+
+static int private_session_name(struct private_session *session)
+{
+	unsigned int number;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+		message("no random numbers: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	(void)snprintf(session->name, sizeof(session->name), "private-%d-%08x", (int)getpid(), number);
+	return 0;
+}
+
+/* Beside this program in the build folder, in libexec once installed. */
+static int private_session_program(const char *name, char *path, size_t size)
+{
+	static const char *const folders[] = { "", "../libexec/tracefan/", "../lib/tracefan/", "../sbin/" };
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0) {
+		message("/proc/self/exe: %s; is /proc mounted?", strerror(errno));
+		return EXIT_FAILED;
+	}
+	self[n] = '\0';
+	strrchr(self, '/')[1] = '\0';
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		int length = snprintf(path, size, "%s%s%s", self, folders[i], name);
+
+		if (length > 0 && (size_t)length < size && access(path, X_OK) == 0)
+			return 0;
+	}
+	message("%s is neither in %s nor in ../libexec/tracefan from there: is tracefan fully installed?", name, self);
+	return EXIT_FAILED;
+}
+
+/* The name of our own group: a private session is nobody else's. NULL leaves the choice to the reader. */
+static const char *private_session_group(void)
+{
+	const struct group *group = getgrgid(getegid());
+
+	return group ? group->gr_name : NULL;
+}
+
+/* ---- starting ---- */
+
+static int private_session_started(const struct daemon *daemon, int r)
+{
+	if (r < 0) {
+		message("can't start %s: %s", daemon->name, strerror(-r));
+		return EXIT_FAILED;
+	}
+	/* It has said why; its statuses mean what ours do. */
+	return r > EXIT_LOST ? EXIT_FAILED : r;
+}
+
+static int private_session_start_reader(struct private_session *session, const struct private_session_config *config)
+{
+	struct private_session_argv argv = { 0 };
+	char path[2 * PATH_MAX], number[16];
+	int ends[2];
+	int r = private_session_program("tracefan-reader", path, sizeof(path));
+
+	if (r != 0)
+		return r;
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		message("pipe: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	session->owner = ends[1];
+	(void)snprintf(number, sizeof(number), "%d", DAEMON_KEPT_FD);
+	argv_add(&argv, path);
+	argv_option(&argv, "--session", session->name);
+	argv_option(&argv, "--directory", session->directory);
+	argv_option(&argv, "--group", private_session_group());
+	argv_option(&argv, "--owner-fd", number);
+	argv_option(&argv, "--source", config->source);
+	argv_option(&argv, "--interval", config->interval);
+	if (config->input_option)
+		argv_option(&argv, config->input_option, config->input);
+	r = daemon_start(&session->reader, "tracefan-reader", argv.words, ends[0]);
+	(void)close(ends[0]);
+	return private_session_started(&session->reader, r);
+}
+
+static int private_session_start_router(struct private_session *session, const struct private_session_config *config)
+{
+	struct private_session_argv argv = { 0 };
+	char path[2 * PATH_MAX], number[16];
+	int r = private_session_program("tracefan-router", path, sizeof(path));
+
+	if (r != 0)
+		return r;
+	(void)snprintf(number, sizeof(number), "%d", DAEMON_KEPT_FD);
+	argv_add(&argv, path);
+	argv_option(&argv, "--session", session->name);
+	argv_option(&argv, "--directory", session->directory);
+	argv_option(&argv, "--record-fd", config->record_fd >= 0 ? number : NULL);
+	r = daemon_start(&session->router, "tracefan-router", argv.words, config->record_fd);
+	return private_session_started(&session->router, r);
+}
+
+int private_session_start(struct private_session *session, const struct private_session_config *config)
+{
+	int status = private_session_name(session);
+
+	if (status == 0)
+		status = private_session_directory(session);
+	if (status == 0)
+		status = private_session_start_reader(session, config);
+	if (status == 0)
+		status = private_session_start_router(session, config);
+	if (status != 0)
+		(void)private_session_stop(session);
+	return status;
+}
+
+/* ---- running and ending ---- */
+
+bool private_session_broken(struct private_session *session)
+{
+	struct daemon *reader = &session->reader;
+
+	if (reader->pid == 0 || !daemon_ended(reader) || reader->status == 0)
+		return false;
+	if (reader->status < 128)
+		message("%s has ended with status %d", reader->name, reader->status);
+	else
+		message("%s was killed by signal %d", reader->name, reader->status - 128);
+	return true;
+}
+
+/* Its name is random: no later reader would take over what it left in the kernel. */
+static void private_session_remove(struct private_session *session)
+{
+	struct private_session_argv argv = { 0 };
+	struct daemon remover = DAEMON_NONE;
+	char path[2 * PATH_MAX];
+
+	if (private_session_program("tracefan-reader", path, sizeof(path)) != 0)
+		return;
+	argv_add(&argv, path);
+	argv_option(&argv, "--session", session->name);
+	argv_option(&argv, "--directory", session->directory);
+	argv_add(&argv, "--remove");
+	if (daemon_spawn(&remover, "tracefan-reader", argv.words, -1) == 0 &&
+		daemon_finish(&remover, monotonic_now() + PRIVATE_SESSION_PATIENCE) == 0)
+		return;
+	message("what session %s left behind could not be removed: run tracefan-reader --remove --session %s --directory %s",
+		session->name, session->name, session->directory);
+}
+
+int private_session_stop(struct private_session *session)
+{
+	uint64_t deadline = monotonic_now() + PRIVATE_SESSION_PATIENCE;
+	int router, reader;
+
+	if (session->owner >= 0)
+		(void)close(session->owner);
+	session->owner = -1;
+	reader = daemon_finish(&session->reader, deadline);
+	router = daemon_finish(&session->router, deadline);
+	if (reader >= 128) {
+		private_session_remove(session);
+	}
+	session->reader.pid = 0;
+	session->router.pid = 0;
+	/* The user's own folder goes with the last session in it; /run/tracefan belongs to the system. */
+	if (geteuid() != 0 && *session->directory)
+		(void)rmdir(session->directory);
+	if (reader != 0)
+		return reader > EXIT_LOST ? EXIT_FAILED : reader;
+	return router > EXIT_LOST ? EXIT_FAILED : router;
+}

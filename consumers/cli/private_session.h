@@ -1,0 +1,38 @@
+/* A session of this program's own: the same reader and router as when deployed, started from the folder that this
+ * program lies in, in a directory of sockets of their own. They end when the last holder of the owner's pipe is gone:
+ * at private_session_stop(), and just as well when this program is killed. */
+#ifndef TRACEFAN_CLI_PRIVATE_SESSION_H
+#define TRACEFAN_CLI_PRIVATE_SESSION_H
+
+#include "consumers/cli/daemon.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+struct private_session_config {
+	const char *source, *interval; /* live; NULL: the reader's choice */
+	const char *input_option;      /* "--replay", "--text", "--pages"; NULL: live */
+	const char *input;
+	int record_fd;                 /* where the router writes a recording; -1: none */
+};
+
+struct private_session {
+	struct daemon reader, router;
+	int owner; /* our end of the pipe */
+	char name[33];
+	char directory[PATH_MAX];
+};
+
+#define PRIVATE_SESSION_NONE { .reader = DAEMON_NONE, .router = DAEMON_NONE, .owner = -1 }
+
+/* Returns 0 or an exit status, with everything said and nothing left behind. */
+int private_session_start(struct private_session *session, const struct private_session_config *config);
+
+/* Whether the reader has ended in failure; says how. (The router's end is seen by the connection to it.) */
+bool private_session_broken(struct private_session *session);
+
+/* Ends both and waits for them; removes what a reader that was killed could not. Returns 0 or the exit status of the
+ * one that failed. Does nothing for a session that was not started. */
+int private_session_stop(struct private_session *session);
+
+#endif

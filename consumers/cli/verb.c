@@ -1,0 +1,88 @@
+#include "consumers/cli/verb.h"
+
+#include "base/exit_status.h"
+#include "consumers/cli/message.h"
+#include "consumers/cli/near_name.h"
+#include "consumers/cli/options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct verb verbs[] = {
+	{ "trace", VERB_TRACE, "[OPTION]... -e PROBE... [-- COMMAND [ARG...]]", "show events as they happen", verb_trace },
+	{ "record", VERB_RECORD, "[OPTION]... -e PROBE... -o FILE [-- COMMAND [ARG...]]", "keep events in a file", verb_record },
+	{ "replay", VERB_REPLAY, "[OPTION]... FILE | --text FILE | --pages DIR", "show the events of a recording", verb_replay },
+};
+
+#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+static const char verb_probes[] =
+	"\n"
+	"PROBE is [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... [if FILTER], in quotes:\n"
+	"  tracepoint:SYSTEM:EVENT                 kprobe:SYMBOL[+OFFSET]\n"
+	"  uprobe:PATH:SYMBOL[+OFFSET]             kretprobe:SYMBOL[+maxactive=N]\n"
+	"  uprobe:PATH:0xOFFSET (in the file)      uretprobe:PATH:SYMBOL\n"
+	"  usdt:PATH:PROVIDER:NAME\n"
+	"\n"
+	"  tracefan trace -e tracepoint:sched:sched_process_exec\n"
+	"  tracefan trace -e 'uprobe:/bin/bash:readline' -d 10\n"
+	"  tracefan trace -e 'kprobe:do_sys_openat2 path=+0($arg2):ustring if path ~ \"/etc/*\"' -- ls\n";
+
+void verb_help(const struct verb *verb)
+{
+	printf("Usage: tracefan %s %s\n%c%s.\n\n", verb->name, verb->synopsis, verb->summary[0] - 'a' + 'A', verb->summary + 1);
+	options_help(verb);
+	if (verb->bit & (VERB_TRACE | VERB_RECORD))
+		(void)fputs(verb_probes, stdout);
+	printf("\nSee tracefan-%s(1).\n", verb->name);
+}
+
+static void verb_overview(void)
+{
+	printf("Usage: tracefan VERB [OPTION]...\nMany readers for the kernel's traces.\n\n");
+	for (size_t i = 0; i < VERBS; i++)
+		printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
+	printf("\n  tracefan VERB --help    what a verb takes\n"
+	       "  tracefan --version\n"
+	       "\n"
+	       "Exit status: 0 done, 1 failed while running, 2 wrong usage, 3 not permitted, 4 a kernel feature is missing,\n"
+	       "5 bad location, 6 bad fetch arguments, 7 busy, 8 events were lost (--on-loss exit). See tracefan(1).\n");
+}
+
+static int verb_unknown(const char *name)
+{
+	struct near_name near;
+
+	near_name_init(&near, name);
+	for (size_t i = 0; i < VERBS; i++)
+		near_name_offer(&near, verbs[i].name);
+	if (near.best)
+		message("there is no verb '%s'; did you mean %s?", name, near.best);
+	else
+		message("there is no verb '%s'; see tracefan --help", name);
+	return EXIT_USAGE;
+}
+
+int verb_main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	if (!name) {
+		message("what shall be done? Try tracefan trace -e tracepoint:sched:sched_process_exec; see tracefan --help");
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; i < VERBS; i++) {
+		if (strcmp(name, verbs[i].name) == 0)
+			return verbs[i].run(&verbs[i], argc - 1, argv + 1);
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		verb_overview();
+		return EXIT_DONE;
+	}
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		printf("tracefan %s\n", TRACEFAN_VERSION);
+		return EXIT_DONE;
+	}
+	return verb_unknown(name);
+}

@@ -1,0 +1,30 @@
+/* What `tracefan VERB` can be: one row per verb, one file per row (verb_*.c). */
+#ifndef TRACEFAN_CLI_VERB_H
+#define TRACEFAN_CLI_VERB_H
+
+enum verb_bit {
+	VERB_TRACE = 1 << 0,
+	VERB_RECORD = 1 << 1,
+	VERB_REPLAY = 1 << 2,
+};
+
+struct verb {
+	const char *name;
+	unsigned int bit; /* for the table of options; 0: takes none of them */
+	const char *synopsis;
+	const char *summary;
+	/* argv[0] is the verb's name. Returns the exit status. */
+	int (*run)(const struct verb *verb, int argc, char **argv);
+};
+
+/* Runs what the command line asks for. Returns the exit status. */
+int verb_main(int argc, char **argv);
+
+/* Help for one verb, on standard output. */
+void verb_help(const struct verb *verb);
+
+int verb_trace(const struct verb *verb, int argc, char **argv);
+int verb_record(const struct verb *verb, int argc, char **argv);
+int verb_replay(const struct verb *verb, int argc, char **argv);
+
+#endif

@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+"""The program tracefan with a made-up libtracefan below it (cli_fake.h says what each session does): output, exit
+statuses, signals, the command."""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import unittest
+
+FAKE = os.environ["TRACEFAN_FAKE"]
+# For a program that hangs; nothing waits this long otherwise.
+PATIENCE = 60
+
+
+def run(*words, **more):
+    more.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run([FAKE, *words], capture_output=True, timeout=PATIENCE, **more)
+
+
+def trace(session, *words, **more):
+    return run("trace", "--session", session, "-e", "tracepoint:a:b", *words, **more)
+
+
+def records(out):
+    """Strict JSON in strict UTF-8, an object per line."""
+    return [json.loads(line) for line in out.decode().splitlines()]
+
+
+def as_bytes(text):
+    """The way back that the manual page tells."""
+    return b"".join(bytes([ord(c) - 0xef00]) if 0xef80 <= ord(c) <= 0xefff else c.encode() for c in text)
+
+
+class Output(unittest.TestCase):
+    def test_json(self):
+        r = trace("finished", "-o", "json")
+        self.assertEqual((r.returncode, r.stderr), (0, b""))
+        *events, end, summary = records(r.stdout)
+        self.assertEqual([e["args"]["n"] for e in events], [1, 0, -1])
+        self.assertEqual({e["probe"] for e in events}, {"a:b"})
+        self.assertEqual(end, {"kind": "end", "reason": "finished", "message": ""})
+        self.assertEqual(summary["probes"]["a:b"], {"decoded": 3, "delivered": 3, "filtered": 0, "lost_ring": 0, "missed": 0,
+                                                    "shown": 3})
+
+    def test_text_goes_to_stdout_and_the_summary_to_stderr(self):
+        r = trace("finished", env={**os.environ, "TZ": "UTC"})
+        self.assertEqual(r.returncode, 0)
+        lines = r.stdout.decode().splitlines()
+        self.assertEqual(lines[0], "07:08:09.000000456 0 42 cat a:b path=/etc/hosts n=1")
+        self.assertEqual(len(lines), 4)
+        self.assertRegex(r.stderr.decode(), r"(?m)^PROBE +DECODED .*\na:b +3 +3 +0 +0 +3\nsession: 3 committed")
+
+    def test_every_byte_comes_back_from_json(self):
+        r = trace("hostile", "-n", "255", "-o", "json")
+        self.assertEqual(r.returncode, 0)
+        events = records(r.stdout)[:-1]
+        every = bytes(range(1, 256))
+        self.assertEqual(len(events), 255)
+        for i, event in enumerate(events):
+            self.assertEqual(as_bytes(event["comm"]), b'a b"' + every[i:i + 1] + b"\xc3\xa4\xee\xbe\x80-[0]:")
+            self.assertEqual(as_bytes(event["args"]["path"]), every[i:])
+
+    def test_no_control_byte_reaches_the_output(self):
+        for form in "json", "text":
+            r = trace("hostile", "-n", "255", "-o", form)
+            self.assertEqual(re.findall(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", r.stdout), [], form)
+            r.stdout.decode()
+
+    def test_a_file_instead(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out")
+            r = trace("finished", "-o", "json", "-w", path, "--", "echo", "own")
+            self.assertEqual((r.returncode, r.stdout), (0, b"own\n"))
+            with open(path, "rb") as file:
+                self.assertEqual([x["kind"] for x in records(file.read())], ["event"] * 3 + ["end", "summary"])
+            r = trace("finished", "-w", folder)
+            self.assertEqual(r.returncode, 1)
+            self.assertIn(folder.encode(), r.stderr)
+
+    def test_quiet_takes_but_does_not_show(self):
+        r = trace("finished", "-q", "-o", "json")
+        self.assertEqual([x["kind"] for x in records(r.stdout)], ["summary"])
+        self.assertEqual(records(r.stdout)[0]["probes"]["a:b"]["delivered"], 3)
+
+    def test_a_terminal_gets_colours_unless_told_otherwise(self):
+        for no_colour, expected in (None, True), ("", True), ("1", False):
+            master, slave = pty.openpty()
+            env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+            if no_colour is not None:
+                env["NO_COLOR"] = no_colour
+            r = subprocess.run([FAKE, "trace", "--session", "finished", "-e", "tracepoint:a:b"], stdin=subprocess.DEVNULL,
+                               stdout=slave, stderr=subprocess.DEVNULL, env=env, timeout=PATIENCE)
+            os.close(slave)
+            shown = os.read(master, 65536)
+            os.close(master)
+            self.assertEqual(r.returncode, 0)
+            self.assertEqual(b"\033[" in shown, expected, no_colour)
+            self.assertIn(b"path", shown)
+
+    def test_lines_come_at_once_when_nothing_follows(self):
+        with subprocess.Popen([FAKE, "trace", "--session", "plain", "-e", "tracepoint:a:b"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, bufsize=0) as p:
+            lines = [p.stdout.readline() for _ in range(3)]
+            self.assertIn(b"n=-1", lines[2])
+            p.send_signal(signal.SIGINT)
+            rest, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, rest), (0, b""))
+        self.assertIn(b"session:", err)
+
+    def test_the_ledger_may_be_out_of_reach(self):
+        r = trace("ledgerless", "-n", "1", "-o", "json")
+        summary = records(r.stdout)[-1]
+        self.assertIsNone(summary["session"])
+        self.assertEqual(summary["probes"]["a:b"]["shown"], 1)
+        self.assertIsNone(summary["probes"]["a:b"]["decoded"])
+
+    def test_several_probes(self):
+        r = trace("burst-2", "-e", "x=kprobe:f", "-d", "0.01", "-o", "json")
+        self.assertEqual([e["probe"] for e in records(r.stdout)[:-1]], ["a:b", "x"] * 2)
+
+
+class Ends(unittest.TestCase):
+    def test_count(self):
+        r = trace("endless", "-n", "5000", "-o", "json")
+        self.assertEqual(r.returncode, 0)
+        kinds = [x["kind"] for x in records(r.stdout)]
+        self.assertEqual((kinds.count("event"), kinds[-1]), (5000, "summary"))
+
+    def test_duration(self):
+        r = trace("endless", "-q", "-d", "0.1", "-o", "json")
+        self.assertEqual(r.returncode, 0)
+        self.assertGreater(records(r.stdout)[-1]["probes"]["a:b"]["decoded"], 0)
+
+    def test_signals(self):
+        for number in signal.SIGINT, signal.SIGTERM:
+            with subprocess.Popen([FAKE, "trace", "--session", "endless", "-e", "tracepoint:a:b", "-o", "json"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as p:
+                first = p.stdout.readline()
+                p.send_signal(number)
+                rest, err = p.communicate(timeout=PATIENCE)
+            self.assertEqual((p.returncode, err), (0, b""))
+            self.assertEqual(records(first + rest)[-1]["kind"], "summary")
+
+    def test_a_second_signal_when_nobody_reads(self):
+        r, w = os.pipe()
+        with subprocess.Popen([FAKE, "trace", "--session", "endless", "-e", "tracepoint:a:b"], stdout=w,
+                              stderr=subprocess.DEVNULL) as p:
+            os.close(w)
+            select.select([r], [], [], PATIENCE)
+            p.send_signal(signal.SIGINT)
+            # One of them may be taken for the same signal as the first while that is pending.
+            while p.poll() is None:
+                p.send_signal(signal.SIGTERM)
+                try:
+                    p.wait(0.05)
+                except subprocess.TimeoutExpired:
+                    continue
+            os.close(r)
+        self.assertEqual(p.returncode, 0)
+
+    def test_the_reader_of_the_pipe_leaves(self):
+        r, w = os.pipe()
+        with subprocess.Popen([FAKE, "trace", "--session", "endless", "-e", "tracepoint:a:b"], stdout=w,
+                              stderr=subprocess.PIPE) as p:
+            os.close(w)
+            os.read(r, 100)
+            os.close(r)
+            _, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual(p.returncode, 0)
+        self.assertTrue(err.startswith(b"PROBE"), err)
+
+    def test_the_disk_is_full(self):
+        r = trace("endless", "-w", "/dev/full")
+        self.assertEqual(r.returncode, 1)
+        self.assertEqual(r.stderr.count(b"No space left"), 1)
+
+    def test_the_session_ends(self):
+        for session, status, words in ("finished", 0, b""), ("stopped", 0, b"by the operator"), \
+                ("error", 1, b"the reader died"), ("refused", 3, b"the policy has changed"), ("reset", 1, b"the router is gone"):
+            r = trace(session, "-o", "json")
+            self.assertEqual(r.returncode, status, session)
+            self.assertIn(words, r.stderr)
+            kinds = [x["kind"] for x in records(r.stdout)]
+            self.assertEqual((kinds.count("event"), kinds[-1]), (3, "summary"), session)
+
+    def test_loss(self):
+        r = trace("lossy", "-d", "0.05", "-o", "json")
+        self.assertEqual(r.returncode, 0)
+        self.assertEqual([x["kind"] for x in records(r.stdout)],
+                         ["event", "lost", "lost", "lost", "gap", "event", "summary"])
+        r = trace("lossy", "--on-loss", "exit", "-o", "json")
+        self.assertEqual(r.returncode, 8)
+        self.assertEqual(records(r.stdout)[1]["count"], 120)
+        # A gap in which nothing was lost is no loss.
+        r = trace("gap", "--on-loss", "exit", "-n", "1")
+        self.assertEqual(r.returncode, 0)
+
+
+class Refusals(unittest.TestCase):
+    def test_each_has_its_status_and_says_where(self):
+        r = run("trace", "--session", "plain", "-e", "tracepoint:a:b", "-e", "tracepoint:\tü:nosuch")
+        self.assertEqual(r.returncode, 5)
+        self.assertEqual(r.stderr.decode().splitlines(),
+                         ["tracefan: there is no such event", "    tracepoint:\\x09ü:nosuch", "    " + " " * 17 + "^"])
+        self.assertEqual(r.stdout, b"")
+        self.assertEqual(run("trace", "--session", "plain", "-e", "kprobe:f x=badarg").returncode, 6)
+        self.assertEqual(trace("denied").returncode, 3)
+        r = trace("deaf")
+        self.assertEqual((r.returncode, r.stderr), (7, b"tracefan: the probe is held by somebody\n"))
+
+    def test_a_filter_for_all_is_added_to_each(self):
+        r = run("trace", "--session", "plain", "-e", "kprobe:f if x", "-f", "nosuch==1")
+        self.assertEqual(r.returncode, 5)
+        self.assertIn(b"kprobe:f if (x) && (nosuch==1)\n                        ^", r.stderr)
+
+    def test_names_must_differ(self):
+        r = trace("plain", "-e", "tracepoint:a:b")
+        self.assertEqual(r.returncode, 2)
+        self.assertIn(b"a:b", r.stderr)
+
+    def test_usage(self):
+        for words, hint in (["tarce"], b"did you mean trace?"), (["trace", "--sesion", "x"], b"did you mean --session?"), \
+                ([], b"tracefan --help"), (["trace"], b"-e PROBE"), (["replay"], b"--pages"), (["xyz"], b"--help"), \
+                (["trace", "-e", "tracepoint:a:b", "ls"], b"--"):
+            r = run(*words)
+            self.assertEqual(r.returncode, 2, words)
+            self.assertIn(hint, r.stderr)
+            self.assertEqual(r.stdout, b"")
+
+    def test_help_and_version(self):
+        for words in ["--help"], ["-h"], ["help"], ["trace", "--help"], ["record", "-h"], ["replay", "--help"]:
+            r = run(*words)
+            self.assertEqual((r.returncode, r.stderr), (0, b""), words)
+            self.assertTrue(r.stdout.startswith(b"Usage: tracefan "), words)
+        self.assertRegex(run("--version").stdout, rb"^tracefan \d+\.\d+\.\d+\n$")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become somebody else")
+    def test_a_private_session_needs_root(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            program = os.path.join(folder, "tracefan")
+            subprocess.run(["cp", FAKE, program], check=True)
+            for words in ["trace"], ["record", "-o", "/dev/null"]:
+                r = subprocess.run([program, *words, "-e", "tracepoint:a:b"], capture_output=True, user=65534, timeout=PATIENCE)
+                self.assertEqual(r.returncode, 3)
+                self.assertIn(b"sudo", r.stderr)
+
+
+class Command(unittest.TestCase):
+    def test_its_status(self):
+        self.assertEqual(trace("plain", "--", "true").returncode, 0)
+        self.assertEqual(trace("plain", "--", "sh", "-c", "exit 42").returncode, 42)
+        self.assertEqual(trace("plain", "--", "sh", "-c", "kill -KILL $$").returncode, 137)
+
+    def test_its_events_have_come_before_the_end(self):
+        r = trace("burst-20000", "-o", "json", "-w", "/dev/null", "--", "true")
+        self.assertEqual(r.returncode, 0)
+        r = trace("burst-2000", "-o", "json", "--", "true")
+        self.assertEqual(records(r.stdout)[-1]["probes"]["a:b"]["shown"], 2000)
+
+    def test_it_does_not_start_when_a_probe_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "started")
+            for session, words in ("plain", ["-e", "tracepoint:nosuch:x"]), ("deaf", []):
+                self.assertNotEqual(trace(session, *words, "--", "touch", path).returncode, 0)
+                self.assertFalse(os.path.exists(path))
+
+    def test_what_cannot_be_run(self):
+        r = trace("plain", "--", "/nonexistent/command")
+        self.assertEqual(r.returncode, 127)
+        self.assertIn(b"can't run '/nonexistent/command': No such file", r.stderr)
+        r = trace("plain", "--", "/etc/passwd")
+        self.assertEqual(r.returncode, 126)
+        self.assertIn(b"Permission denied", r.stderr)
+
+    def test_it_finds_the_world_as_it_was(self):
+        """No descriptor of ours, the same signal mask, SIGPIPE as it was."""
+        script = "ls /proc/self/fd | wc -l; grep -E '^Sig(Blk|Ign)' /proc/self/status"
+        outside = subprocess.run(["sh", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
+        r = trace("plain", "-w", "/dev/null", "--", "sh", "-c", script)
+        self.assertEqual(r.stdout, outside)
+
+    def test_count_leaves_it_alone(self):
+        r = trace("endless", "-n", "1", "--", "sh", "-c", "sleep 0.2; echo done; exit 5")
+        self.assertEqual(r.returncode, 5)
+        self.assertIn(b"done\n", r.stdout)
+
+    def test_duration_ends_it(self):
+        r = trace("plain", "-d", "0.1", "--", "sleep", "60")
+        self.assertEqual(r.returncode, 128 + signal.SIGTERM)
+
+    def test_loss_ends_it(self):
+        r = trace("lossy", "--on-loss", "exit", "--", "sleep", "60")
+        self.assertEqual(r.returncode, 8)
+
+    def start(self, session, *command):
+        return subprocess.Popen([FAKE, "trace", "--session", session, "-e", "tracepoint:a:b", "-w", "/dev/null", "--", *command],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
+
+    def test_a_signal_is_passed_on_and_its_last_events_awaited(self):
+        with self.start("plain", "sh", "-c", "trap 'echo bye; exit 9' TERM; echo ready; while :; do sleep 0.1; done") as p:
+            self.assertEqual(p.stdout.readline(), b"ready\n")
+            p.send_signal(signal.SIGINT)
+            self.assertEqual(p.communicate(timeout=PATIENCE)[0], b"bye\n")
+        self.assertEqual(p.returncode, 9)
+
+    def test_a_second_signal_does_not_wait_for_it(self):
+        with self.start("plain", "sh", "-c", "trap '' TERM; echo $$; exec sleep 60 >&-") as p:
+            pid = int(p.stdout.readline())
+            try:
+                while p.poll() is None:
+                    p.send_signal(signal.SIGTERM)
+                    try:
+                        p.wait(0.05)
+                    except subprocess.TimeoutExpired:
+                        continue
+            finally:
+                os.kill(pid, signal.SIGKILL)
+        self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+
+    def test_the_session_ends_first(self):
+        r = trace("error", "--", "sh", "-c", "sleep 0.2; echo done")
+        self.assertEqual(r.returncode, 1)
+        self.assertIn(b"done\n", r.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
