@@ -74,7 +74,7 @@ int connection_ask(struct tfan *tfan, uint16_t type, void *request, uint32_t siz
 	if (rc)
 		return rc;
 	if (status->status != 0)
-		rc = failure_take(&tfan->failure, status->status, &status->failure, 0);
+		rc = failure_take(&tfan->failure, status->status, &status->failure);
 	else if (ret_fd && reply.fd_count != 1)
 		rc = call_failed(tfan, -EPROTO);
 	else if (ret_fd)
@@ -157,7 +157,7 @@ static int hello(struct tfan *tfan, const char *program)
 	if (rc)
 		return rc;
 	if (welcome->status != 0) {
-		rc = failure_take(&tfan->failure, welcome->status, &welcome->failure, 0);
+		rc = failure_take(&tfan->failure, welcome->status, &welcome->failure);
 	} else {
 		memcpy(tfan->session_name, welcome->session, sizeof(tfan->session_name));
 		tfan->session.name = tfan->session_name;
@@ -175,7 +175,7 @@ static int take_ring(struct tfan *tfan, struct control_message *reply)
 	int rc;
 
 	if (attached->status != 0)
-		return failure_take(&tfan->failure, attached->status, &attached->failure, 0);
+		return failure_take(&tfan->failure, attached->status, &attached->failure);
 	if (reply->fd_count != 3)
 		return call_failed(tfan, -EPROTO);
 	rc = ring_reader_attach(reply->fds, &tfan->ring);
@@ -356,7 +356,7 @@ int tfan_session_ledger(struct tfan *tfan, struct tfan_session_ledger *ret)
 	if (rc)
 		return rc;
 	if (ledger->status != 0)
-		rc = failure_take(&tfan->failure, ledger->status, &ledger->failure, 0);
+		rc = failure_take(&tfan->failure, ledger->status, &ledger->failure);
 	else
 		ledger_from(&ledger->session, ret);
 	control_message_release(&reply);

@@ -20,7 +20,7 @@ static void store(struct failure *failure, enum tfan_class category, int error, 
 	failure->public.position = position;
 }
 
-int failure_set(struct failure *failure, enum tfan_class category, int error, int position,
+int failure_store(struct failure *failure, enum tfan_class category, int error, int position,
 	const char *format, ...)
 {
 	char text[FAILURE_TEXT_MAX];
@@ -72,7 +72,7 @@ static int default_error(enum tfan_class category)
 	}
 }
 
-int failure_take(struct failure *failure, uint32_t status, const struct control_failure *from, int shift)
+int failure_store_reply(struct failure *failure, uint32_t status, const struct control_failure *from)
 {
 	enum tfan_class category = TFAN_FAILED;
 	int error = from->error, position = from->position;
@@ -83,8 +83,6 @@ int failure_take(struct failure *failure, uint32_t status, const struct control_
 		error = 0;
 	if (position < 0 || position > CONTROL_SIZE_MAX)
 		position = -1;
-	else
-		position += shift;
 	(void)failure_set(failure, category, error, position, "%.*s", (int)sizeof(from->message),
 		from->message);
 	failure->refused = true;

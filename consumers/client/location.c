@@ -222,7 +222,7 @@ int location_refused(struct tfan *tfan, const struct location *location, uint32_
 	const struct control_failure *from)
 {
 	const struct probe_spec *spec = &location->spec;
-	int rc = failure_take(&tfan->failure, status, from, 0);
+	int rc = failure_take(&tfan->failure, status, from);
 	struct tfan_failure *failure = &tfan->failure.public;
 
 	switch (failure->category) {

@@ -82,7 +82,7 @@ static void unregister(struct tfan_trace *trace)
 		if (tfan->traces[i] != trace)
 			continue;
 		tfan->trace_count--;
-		memmove(&tfan->traces[i], &tfan->traces[i + 1], (tfan->trace_count - i) * sizeof(tfan->traces[0]));
+		memmove(&tfan->traces[i], &tfan->traces[i + 1], (tfan->trace_count - i) * sizeof(struct tfan_trace *));
 		break;
 	}
 }
@@ -229,21 +229,23 @@ static void create_undo(struct tfan_trace *trace)
 }
 
 /* Fields are read by index, whichever part an event is of. */
+static bool same_fields(const struct trace_part *a, const struct trace_part *b)
+{
+	if (a->field_count != b->field_count)
+		return false;
+	for (size_t i = 0; i < a->field_count; i++)
+		if (strcmp(schema_string(&a->schema, a->fields[i].schema->name),
+			    schema_string(&b->schema, b->fields[i].schema->name)) != 0)
+			return false;
+	return true;
+}
+
 static int check_parts(const struct tfan_trace *trace)
 {
-	const struct trace_part *first = trace->parts[0];
-
-	for (size_t i = 1; i < trace->part_count; i++) {
-		const struct trace_part *part = trace->parts[i];
-		bool same = part->field_count == first->field_count;
-
-		for (size_t j = 0; same && j < first->field_count; j++)
-			same = strcmp(schema_string(&first->schema, first->fields[j].schema->name),
-				       schema_string(&part->schema, part->fields[j].schema->name)) == 0;
-		if (!same)
+	for (size_t i = 1; i < trace->part_count; i++)
+		if (!same_fields(trace->parts[i - 1], trace->parts[i]))
 			return failure_set(&trace->tfan->failure, TFAN_FAILED, EPROTO, -1,
 				"the places of \"%s\" came with different fields", trace->name);
-	}
 	return 0;
 }
 
@@ -386,7 +388,7 @@ static int add_ledger(struct trace_part *part, void *context)
 	if (rc)
 		return rc;
 	if (stats->status != 0) {
-		rc = failure_take(&tfan->failure, stats->status, &stats->failure, 0);
+		rc = failure_take(&tfan->failure, stats->status, &stats->failure);
 	} else {
 		sum->decoded += stats->trace.decoded;
 		sum->delivered += stats->trace.delivered;

@@ -94,7 +94,7 @@ int trace_part_fetch(struct tfan *tfan, struct trace_part *part, char **ret_name
 	if (rc)
 		return rc;
 	if (status->status != 0)
-		rc = failure_take(&tfan->failure, status->status, &status->failure, 0);
+		rc = failure_take(&tfan->failure, status->status, &status->failure);
 	else
 		rc = part_take_schema(tfan, part, reply.fds[0]);
 	if (rc == 0 && ret_name && status->failure.message[0])

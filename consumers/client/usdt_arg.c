@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,8 +134,7 @@ static const char *x86_global(struct operand *o, const char *symbol, long long d
 		return no(o, reason_shape);
 	if (!o->symbol || o->symbol(o->context, symbol, &place) < 0)
 		return no(o, reason_symbol);
-	(void)snprintf(o->arg->fetch, sizeof(o->arg->fetch), "@+0x%llx",
-		(unsigned long long)(place + (uint64_t)displacement));
+	(void)snprintf(o->arg->fetch, sizeof(o->arg->fetch), "@+0x%" PRIx64, place + (uint64_t)displacement);
 	return NULL;
 }
 

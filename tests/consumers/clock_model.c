@@ -10,6 +10,7 @@
 
 #define SECOND UINT64_C(1000000000)
 #define EPOCH  (UINT64_C(1700000000) * SECOND)
+#define KEPT   ((uint64_t)CLOCK_MODEL_READINGS)
 
 static void none_yet(void **state)
 {
@@ -79,12 +80,12 @@ static void more_readings_than_are_kept(void **state)
 	struct clock_model model = { 0 };
 
 	(void)state;
-	for (uint64_t i = 0; i < 3 * CLOCK_MODEL_READINGS; i++)
+	for (uint64_t i = 0; i < 3 * KEPT; i++)
 		clock_model_add(&model, i * SECOND, EPOCH + 2 * i * SECOND, 50);
-	for (uint64_t i = 2 * CLOCK_MODEL_READINGS; i < 3 * CLOCK_MODEL_READINGS; i++)
+	for (uint64_t i = 2 * KEPT; i < 3 * KEPT; i++)
 		assert_int_equal(clock_model_wall(&model, i * SECOND + 7), EPOCH + 2 * i * SECOND + 7);
 	/* What held then is forgotten: the oldest that is known stands in. */
-	assert_int_equal(clock_model_wall(&model, SECOND), EPOCH + SECOND + 2 * CLOCK_MODEL_READINGS * SECOND);
+	assert_int_equal(clock_model_wall(&model, SECOND), EPOCH + SECOND + 2 * KEPT * SECOND);
 }
 
 int main(void)

@@ -213,7 +213,7 @@ static void errors_with_their_place(void **state)
 static void limits(void **state)
 {
 	struct probe_spec *spec = malloc(sizeof(*spec));
-	char *text = malloc(2 * PROBE_SPEC_TEXT_MAX);
+	char *text = malloc(2 * (size_t)PROBE_SPEC_TEXT_MAX);
 	struct probe_spec_error error;
 	int n;
 
@@ -221,14 +221,14 @@ static void limits(void **state)
 	for (size_t over = 0; over < 2; over++) {
 		int expected = over ? -EINVAL : 0;
 
-		n = sprintf(text, "uprobe:/%0*d:main", (int)(PROBE_SPEC_PATH_MAX - 2 + over), 0);
+		(void)sprintf(text, "uprobe:/%0*d:main", (int)(PROBE_SPEC_PATH_MAX - 2 + over), 0);
 		assert_int_equal(probe_spec_parse(text, spec, &error), expected);
-		n = sprintf(text, "uprobe:/a:%0*d", (int)(CONTROL_SYMBOL_MAX - 1 + over), 1);
+		(void)sprintf(text, "uprobe:/a:%0*d", (int)(CONTROL_SYMBOL_MAX - 1 + over), 1);
 		assert_int_equal(probe_spec_parse(text, spec, &error), expected);
-		n = sprintf(text, "kprobe:a if %0*d", (int)(CONTROL_FILTER_MAX - 1 + over), 1);
+		(void)sprintf(text, "kprobe:a if %0*d", (int)(CONTROL_FILTER_MAX - 1 + over), 1);
 		assert_int_equal(probe_spec_parse(text, spec, &error), expected);
 		/* The fetch text, its NUL, the empty type's NUL. */
-		n = sprintf(text, "kprobe:a x=%0*d", (int)(CONTROL_FETCH_MAX - 2 + over), 1);
+		(void)sprintf(text, "kprobe:a x=%0*d", (int)(CONTROL_FETCH_MAX - 2 + over), 1);
 		assert_int_equal(probe_spec_parse(text, spec, &error), expected);
 		n = sprintf(text, "kprobe:a");
 		for (size_t i = 0; i < PROBE_SPEC_ARGS_MAX + over; i++)
@@ -239,7 +239,6 @@ static void limits(void **state)
 	text[PROBE_SPEC_TEXT_MAX + 1] = '\0';
 	assert_int_equal(probe_spec_parse(text, spec, &error), -EINVAL);
 	assert_int_equal(error.position, PROBE_SPEC_TEXT_MAX);
-	(void)n;
 	free(text);
 	free(spec);
 }
