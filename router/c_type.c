@@ -83,7 +83,7 @@ void c_type_parse(const char *text, unsigned int long_size, struct c_type *ret)
 	ret->dimensions = strchr(p, '[') ? strchr(p, '[') : "";
 	length = strcspn(p, "[");
 	/* "cpumask_t *[]" is a way of writing: the mask itself is in the event. */
-	if (!strncmp(p, "cpumask_t *", strlen("cpumask_t *")))
+	if (ret->place != SCHEMA_FIXED && !strncmp(p, "cpumask_t *", strlen("cpumask_t *")))
 		length = strlen("cpumask_t");
 	ret->pointer = memchr(p, '*', length);
 	while (length && p[length - 1] == ' ')

@@ -25,7 +25,7 @@ struct catalog_row {
 struct catalog {
 	struct format_target target;
 	struct catalog_row *rows;
-	struct catalog_event **by_type; /* CATALOG_TYPES */
+	struct catalog_event *by_type[CATALOG_TYPES]; /* half a megabyte, of which a session touches little */
 	void *by_name;                  /* tsearch tree of struct catalog_event, by system and name */
 	char *printk_formats;           /* all of them, NUL-ended, or NULL */
 	size_t printk_size;
@@ -47,11 +47,6 @@ int catalog_create(bool big_endian, unsigned int long_size, struct catalog **ret
 	if (!catalog)
 		return -ENOMEM;
 	catalog->target = (struct format_target){ .big_endian = big_endian, .long_size = long_size };
-	catalog->by_type = calloc(CATALOG_TYPES, sizeof(catalog->by_type[0]));
-	if (!catalog->by_type) {
-		free(catalog);
-		return -ENOMEM;
-	}
 	*ret = catalog;
 	return 0;
 }
@@ -91,7 +86,6 @@ void catalog_release(struct catalog *catalog)
 		catalog->rows = row->next;
 		row_release(row);
 	}
-	free(catalog->by_type);
 	free(catalog->printk_formats);
 	free(catalog);
 }

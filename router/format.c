@@ -261,7 +261,7 @@ static int build_typed_field(struct build *build, const struct field_line *line,
 	field_set_kind(&field, &type);
 	if (line->has_sign ? line->is_signed : type.is_signed && field.kind != SCHEMA_STRING)
 		field.flags |= SCHEMA_SIGNED;
-	if (line->name.length > 7 && !memcmp(line->name.at, "common_", 7))
+	if (line->name.length > 7 && memcmp(line->name.at, "common_", 7) == 0)
 		field.flags |= SCHEMA_COMMON;
 	r = build_string(build, type_text, &field.type);
 	if (r)
@@ -355,7 +355,7 @@ static int build_text(struct build *build, const char *text, size_t size, struct
 	struct line line;
 	int r = 0;
 
-	*ret = (struct head){ .print = { "", 0 } };
+	*ret = (struct head){ .name = { "", 0 }, .print = { "", 0 } };
 	while (!r && next_line(&at, end, &line)) {
 		if (!ret->named && line_take(&line, "name:")) {
 			ret->named = true;

@@ -181,7 +181,7 @@ static int page_read_long_data(struct page_cursor *cursor, uint32_t at, uint32_t
 		return page_fail(cursor, PAGE_ZERO_LENGTH, at);
 	if (length > room)
 		return page_fail(cursor, PAGE_EVENT_OUTSIDE, at);
-	ret->data = cursor->base + at + 2 * PAGE_WORD;
+	ret->data = cursor->base + at + PAGE_WORD + PAGE_WORD;
 	ret->size = length - PAGE_WORD;
 	ret->time = cursor->time += delta;
 	cursor->at = at + PAGE_WORD + (uint32_t)align_up(length, PAGE_WORD);

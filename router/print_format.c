@@ -48,7 +48,7 @@ static bool take(struct span *s, const char *word)
 {
 	size_t length = strlen(word);
 
-	if ((size_t)(s->end - s->at) < length || memcmp(s->at, word, length))
+	if ((size_t)(s->end - s->at) < length || memcmp(s->at, word, length) != 0)
 		return false;
 	s->at += length;
 	return true;
@@ -282,7 +282,7 @@ static void walk_helpers(const struct walk *walk, struct span argument)
 	struct span s = argument;
 
 	while (s.at < s.end) {
-		struct span word = { s.at, s.at }, first;
+		struct span word, first;
 
 		if (*s.at == '"' || *s.at == '\'') {
 			skip_quoted(&s);

@@ -14,7 +14,7 @@
 
 /* What it may read behind an event whose location words are wrong: a field's offset, and 16 bits each of
  * data offset and length. */
-#define PRINTER_GUARD (3U * 65536U)
+#define PRINTER_GUARD ((size_t)3 * 65536)
 
 struct printer {
 	struct tep_handle *tep;
@@ -123,7 +123,7 @@ static int rewrite_step(struct rewrite *rewrite, char before)
 		rewrite_character(rewrite);
 	if (c == '"' || c == '\'')
 		return 0;
-	if (!is_word(before) && rewrite->end - rewrite->at > 7 && !memcmp(rewrite->at, "sizeof(", 7))
+	if (!is_word(before) && rewrite->end - rewrite->at > 7 && memcmp(rewrite->at, "sizeof(", 7) == 0)
 		return rewrite_sizeof(rewrite);
 	if (strchr("([{", c) && ++rewrite->depth > PRINTER_DEPTH_MAX)
 		return -EOPNOTSUPP;
@@ -161,7 +161,8 @@ static int rewrite_file(const struct format_target *target, const struct schema 
 		r = rewrite_step(&rewrite, rewrite.at[-1]);
 	if (r < 0)
 		return r;
-	(void)strcpy(rewrite.out, "\n");
+	*rewrite.out++ = '\n';
+	*rewrite.out = '\0';
 	*ret = TAKE_PTR(copy);
 	return 0;
 }

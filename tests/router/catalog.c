@@ -73,6 +73,8 @@ static const struct field_case field_cases[] = {
 	  { .size = 2, .element_size = 2, .count = 1, .kind = SCHEMA_INTEGER, .display = SCHEMA_OCTAL } },
 	{ "const char * a;\toffset:8;\tsize:8;\tsigned:0;", "\"%s\", REC->a", 8,
 	  { .size = 8, .element_size = 8, .count = 1, .kind = SCHEMA_INTEGER, .display = SCHEMA_HEX, .flags = SCHEMA_POINTER } },
+	{ "cpumask_t * a;\toffset:8;\tsize:8;\tsigned:0;", "\"\"", 8,
+	  { .size = 8, .element_size = 8, .count = 1, .kind = SCHEMA_INTEGER, .display = SCHEMA_HEX, .flags = SCHEMA_POINTER } },
 	{ "struct page * a;\toffset:8;\tsize:4;\tsigned:0;", "\"\"", 4,
 	  { .size = 4, .element_size = 4, .count = 1, .kind = SCHEMA_INTEGER, .display = SCHEMA_HEX, .flags = SCHEMA_POINTER } },
 	{ "char __attribute__((btf_type_tag(\"user\"))) * a;\toffset:8;\tsize:8;\tsigned:0;", "\"\"", 8,
