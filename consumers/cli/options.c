@@ -240,9 +240,9 @@ static const struct options_row options_rows[] = {
 	{ 'e', "event", "PROBE", OPTIONS_ALL, apply_event, "what to trace, in quotes; any number of them (see PROBE)" },
 	{ 'f', "filter", "FILTER", OPTIONS_ALL, apply_filter, "keep only events for which this holds; applies to every probe" },
 	{ 's', "source", "raw|text", OPTIONS_LIVE, apply_source, "which of the kernel's files a private session reads" },
-	{ 0, "session", "NAME", VERB_TRACE, apply_session, "attach to a running session instead of starting a private one" },
-	{ 0, "directory", "DIR", VERB_TRACE, apply_directory, "where the sessions' sockets are (/run/tracefan)" },
-	{ 'o', "output", "text|json", OPTIONS_SHOW, apply_format, "how events are written (text)" },
+	{ 0, "session", "NAME", VERB_TRACE | VERB_LS, apply_session, "attach to a running session instead of starting a private one" },
+	{ 0, "directory", "DIR", VERB_TRACE | VERB_LS, apply_directory, "where the sessions' sockets are (/run/tracefan)" },
+	{ 'o', "output", "text|json", OPTIONS_SHOW | VERB_DOCTOR, apply_format, "how the output is written (text)" },
 	{ 'o', "output", "FILE", VERB_RECORD, apply_file, "the recording" },
 	{ 0, "text", "FILE", VERB_REPLAY, apply_text, "replay ftrace's text output" },
 	{ 0, "pages", "DIR", VERB_REPLAY, apply_pages, "replay raw pages, laid out as in tracefs" },
@@ -354,17 +354,20 @@ static int options_word(const struct verb *verb, char **argv, int *at, struct op
 	return 0;
 }
 
+/* A word that is no option: the file of a replay, the pattern of ls. */
 static int options_argument(const struct verb *verb, const char *argument, struct options *options)
 {
-	if (verb->bit != VERB_REPLAY) {
+	const char **place = verb->bit == VERB_REPLAY ? &options->file : verb->bit == VERB_LS ? &options->pattern : NULL;
+
+	if (!place && (verb->bit & OPTIONS_LIVE))
 		message("'%s' is out of place: a probe follows -e, a command to run follows --", argument);
+	else if (!place)
+		message("'%s' is out of place: see tracefan %s --help", argument, verb->name);
+	else if (*place)
+		message("one at a time: '%s' or '%s'", *place, argument);
+	if (!place || *place)
 		return EXIT_USAGE;
-	}
-	if (options->file) {
-		message("one recording at a time: '%s' or '%s'", options->file, argument);
-		return EXIT_USAGE;
-	}
-	options->file = argument;
+	*place = argument;
 	return 0;
 }
 
@@ -387,14 +390,11 @@ static const char *options_contradiction(const struct verb *verb, const struct o
 {
 	if (options->session && (options->source || options->interval))
 		return "--source and --interval are the session's own: they can't be given together with --session";
-	if (verb->bit == VERB_REPLAY) {
-		if (!options->file + !options->text + !options->pages != 2)
-			return "what shall be replayed? Give one of FILE, --text FILE, --pages DIR";
-		return NULL;
-	}
+	if (verb->bit == VERB_REPLAY && !options->file + !options->text + !options->pages != 2)
+		return "what shall be replayed? Give one of FILE, --text FILE, --pages DIR";
 	if (verb->bit == VERB_RECORD && !options->file)
 		return "where shall the recording go? Give -o FILE";
-	if (options->event_count == 0)
+	if ((verb->bit & OPTIONS_LIVE) && options->event_count == 0)
 		return "what shall be traced? Give at least one -e PROBE, for example -e tracepoint:sched:sched_process_exec";
 	return NULL;
 }

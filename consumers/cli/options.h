@@ -1,4 +1,4 @@
-/* The options that trace, record and replay share, and how an argument vector is read into them. */
+/* The options of all verbs, and how an argument vector is read into them. */
 #ifndef TRACEFAN_CLI_OPTIONS_H
 #define TRACEFAN_CLI_OPTIONS_H
 
@@ -26,6 +26,7 @@ struct options {
 	const char *file;  /* record: to write; replay: to read */
 	const char *text;  /* replay: a text log */
 	const char *pages; /* replay: a folder of raw pages */
+	const char *pattern; /* ls; NULL: everything */
 	enum options_format format;
 	enum tfan_overflow overflow;
 	uint64_t count;    /* 0: no limit */

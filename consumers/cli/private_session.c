@@ -84,17 +84,14 @@ static int private_session_name(struct private_session *session)
 	return 0;
 }
 
-/* Beside this program in the build folder, in libexec once installed. */
-static int private_session_program(const char *name, char *path, size_t size)
+int private_session_program(const char *name, char *path, size_t size)
 {
 	static const char *const folders[] = { "", "../libexec/tracefan/", "../lib/tracefan/", "../sbin/" };
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (n < 0) {
-		message("/proc/self/exe: %s; is /proc mounted?", strerror(errno));
-		return EXIT_FAILED;
-	}
+	if (n < 0)
+		return -errno;
 	self[n] = '\0';
 	strrchr(self, '/')[1] = '\0';
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
@@ -103,8 +100,18 @@ static int private_session_program(const char *name, char *path, size_t size)
 		if (length > 0 && (size_t)length < size && access(path, X_OK) == 0)
 			return 0;
 	}
-	message("%s is neither in %s nor in ../libexec/tracefan from there: is tracefan fully installed?", name, self);
-	return EXIT_FAILED;
+	return -ENOENT;
+}
+
+static int private_session_find(const char *name, char *path, size_t size)
+{
+	int r = private_session_program(name, path, size);
+
+	if (r == -ENOENT)
+		message("%s is neither beside this program nor in ../libexec/tracefan from there: is tracefan fully installed?", name);
+	else if (r < 0)
+		message("/proc/self/exe: %s; is /proc mounted?", strerror(-r));
+	return r < 0 ? EXIT_FAILED : 0;
 }
 
 /* The name of our own group: a private session is nobody else's. NULL leaves the choice to the reader. */
@@ -132,7 +139,7 @@ static int private_session_start_reader(struct private_session *session, const s
 	struct private_session_argv argv = { 0 };
 	char path[2 * PATH_MAX], number[16];
 	int ends[2];
-	int r = private_session_program("tracefan-reader", path, sizeof(path));
+	int r = private_session_find("tracefan-reader", path, sizeof(path));
 
 	if (r != 0)
 		return r;
@@ -160,7 +167,7 @@ static int private_session_start_router(struct private_session *session, const s
 {
 	struct private_session_argv argv = { 0 };
 	char path[2 * PATH_MAX], number[16];
-	int r = private_session_program("tracefan-router", path, sizeof(path));
+	int r = private_session_find("tracefan-router", path, sizeof(path));
 
 	if (r != 0)
 		return r;
@@ -210,7 +217,7 @@ static void private_session_remove(struct private_session *session)
 	struct daemon remover = DAEMON_NONE;
 	char path[2 * PATH_MAX];
 
-	if (private_session_program("tracefan-reader", path, sizeof(path)) != 0)
+	if (private_session_find("tracefan-reader", path, sizeof(path)) != 0)
 		return;
 	argv_add(&argv, path);
 	argv_option(&argv, "--session", session->name);

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct private_session_config {
 	const char *source, *interval; /* live; NULL: the reader's choice */
@@ -24,6 +25,10 @@ struct private_session {
 };
 
 #define PRIVATE_SESSION_NONE { .reader = DAEMON_NONE, .router = DAEMON_NONE, .owner = -1 }
+
+/* The path of one of tracefan's programs: beside this one in the build folder, in libexec once installed. Returns 0,
+ * -ENOENT, or another negative errno. */
+int private_session_program(const char *name, char *path, size_t size);
 
 /* Returns 0 or an exit status, with everything said and nothing left behind. */
 int private_session_start(struct private_session *session, const struct private_session_config *config);

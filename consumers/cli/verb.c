@@ -13,6 +13,8 @@ static const struct verb verbs[] = {
 	{ "trace", VERB_TRACE, "[OPTION]... -e PROBE... [-- COMMAND [ARG...]]", "show events as they happen", verb_trace },
 	{ "record", VERB_RECORD, "[OPTION]... -e PROBE... -o FILE [-- COMMAND [ARG...]]", "keep events in a file", verb_record },
 	{ "replay", VERB_REPLAY, "[OPTION]... FILE | --text FILE | --pages DIR", "show the events of a recording", verb_replay },
+	{ "ls", VERB_LS, "[OPTION]... [PATTERN]", "list the events that you may trace", verb_ls },
+	{ "doctor", VERB_DOCTOR, "[OPTION]...", "tell what this machine lets tracefan do, and what would mend the rest", verb_doctor },
 };
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))

@@ -6,11 +6,13 @@ enum verb_bit {
 	VERB_TRACE = 1 << 0,
 	VERB_RECORD = 1 << 1,
 	VERB_REPLAY = 1 << 2,
+	VERB_LS = 1 << 3,
+	VERB_DOCTOR = 1 << 4,
 };
 
 struct verb {
 	const char *name;
-	unsigned int bit; /* for the table of options; 0: takes none of them */
+	enum verb_bit bit; /* for the table of options */
 	const char *synopsis;
 	const char *summary;
 	/* argv[0] is the verb's name. Returns the exit status. */
@@ -26,5 +28,7 @@ void verb_help(const struct verb *verb);
 int verb_trace(const struct verb *verb, int argc, char **argv);
 int verb_record(const struct verb *verb, int argc, char **argv);
 int verb_replay(const struct verb *verb, int argc, char **argv);
+int verb_ls(const struct verb *verb, int argc, char **argv);
+int verb_doctor(const struct verb *verb, int argc, char **argv);
 
 #endif

@@ -5,6 +5,7 @@ tracefan_test(cli_number tracefan_cli)
 tracefan_test(cli_escape tracefan_cli)
 tracefan_test(cli_writer tracefan_cli)
 tracefan_test(cli_options tracefan_cli)
+tracefan_test(cli_doctor tracefan_cli)
 
 # cli_fake.c stands in for libtracefan: its objects come first, so the library's are not taken.
 tracefan_test(cli_output tracefan_cli)

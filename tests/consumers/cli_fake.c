@@ -124,6 +124,14 @@ int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled)
 	return 0;
 }
 
+int tfan_list(struct tfan *tfan, const char **ret)
+{
+	if (fake_is(tfan, "deaf"))
+		return fake_fail(tfan, TFAN_FAILED, ECONNRESET, -1, "the router is gone");
+	*ret = fake_is(tfan, "hostile") ? "a:b\x1b\n" : "sched:sched_switch\nsched:sched_wakeup\nsyscalls:sys_enter_openat\n";
+	return 0;
+}
+
 int tfan_flush(struct tfan *tfan)
 {
 	tfan->flush = true;

@@ -250,6 +250,36 @@ class Refusals(unittest.TestCase):
                 self.assertIn(b"sudo", r.stderr)
 
 
+class Others(unittest.TestCase):
+    def test_ls(self):
+        for words, expected in ([], 3), (["sched"], 2), (["sched:*up"], 1), (["syscalls:sys_enter_openat"], 1), (["*open?t"], 1):
+            r = run("ls", "--session", "plain", *words)
+            self.assertEqual((r.returncode, r.stderr), (0, b""))
+            self.assertEqual(len(r.stdout.splitlines()), expected, words)
+        r = run("ls", "--session", "plain", "nothing*")
+        self.assertEqual((r.returncode, r.stdout), (5, b""))
+        self.assertIn(b"nothing*", r.stderr)
+        self.assertEqual(run("ls", "--session", "hostile").stdout, b"a:b\\x1b\n")
+        self.assertEqual(run("ls", "--session", "deaf").returncode, 1)
+        self.assertEqual(run("ls", "--session", "denied").returncode, 3)
+        self.assertEqual(run("ls", "a", "b").returncode, 2)
+
+    def test_doctor(self):
+        r = run("doctor", "-o", "json")
+        self.assertIn(r.returncode, (0, 1, 4), r.stderr)
+        found = records(r.stdout)
+        self.assertEqual({f["kind"] for f in found}, {"check"})
+        self.assertEqual(len({f["name"] for f in found}), len(found))
+        for f in found:
+            self.assertIn(f["state"], ("ok", "note", "lack"))
+            self.assertTrue(f["detail"], f)
+        self.assertEqual(r.returncode == 0, all(f["state"] != "lack" for f in found))
+        text = run("doctor").stdout.decode()
+        for f in found:
+            self.assertRegex(text, rf"(?m)^{f['state']} +{f['name']} +")
+        self.assertEqual(run("doctor", "extra").returncode, 2)
+
+
 class Command(unittest.TestCase):
     def test_its_status(self):
         self.assertEqual(trace("plain", "--", "true").returncode, 0)

@@ -1,0 +1,120 @@
+#include "consumers/cli/verb.h"
+
+#include "base/exit_status.h"
+#include "consumers/cli/escape.h"
+#include "consumers/cli/message.h"
+#include "consumers/cli/options.h"
+#include "consumers/cli/private_session.h"
+#include "consumers/cli/writer.h"
+#include "consumers/client/tracefan.h"
+
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A pattern without wildcards may stand anywhere in the name. */
+static bool ls_matches(const char *pattern, const char *name)
+{
+	if (!pattern)
+		return true;
+	if (!strpbrk(pattern, "*?["))
+		return strstr(name, pattern) != NULL;
+	return fnmatch(pattern, name, 0) == 0;
+}
+
+/* Writes the lines of `list` that match. Returns how many. */
+static size_t ls_write(struct writer *writer, const char *list, const char *pattern)
+{
+	size_t count = 0;
+	char name[512];
+
+	while (*list) {
+		size_t length = strcspn(list, "\n");
+
+		(void)snprintf(name, sizeof(name), "%.*s", (int)length, list);
+		if (length > 0 && ls_matches(pattern, name)) {
+			(void)escape_plain(writer, name, strlen(name));
+			writer_end_line(writer);
+			count++;
+		}
+		list += length + (list[length] == '\n');
+	}
+	return count;
+}
+
+static int ls_show(struct tfan *tfan, const struct options *options)
+{
+	struct writer writer;
+	const char *list;
+	size_t count;
+
+	if (tfan_list(tfan, &list) < 0)
+		return message_failure(tfan_failure(tfan), NULL);
+	if (writer_open(&writer, STDOUT_FILENO) < 0) {
+		message("standard output can't be written");
+		return EXIT_FAILED;
+	}
+	count = ls_write(&writer, list, options->pattern);
+	(void)writer_flush(&writer);
+	writer_close(&writer);
+	if (count > 0)
+		return EXIT_DONE;
+	if (options->pattern)
+		message("no event matches '%s'", options->pattern);
+	else
+		message("this session has no event that you may trace");
+	return EXIT_LOCATION;
+}
+
+static int ls_attach(const char *session, const char *directory, const struct options *options)
+{
+	struct tfan_options open = TFAN_OPTIONS;
+	struct tfan *tfan = NULL;
+	int status;
+
+	open.session = session;
+	open.directory = directory;
+	open.program = "tracefan";
+	if (tfan_open(&open, &tfan) < 0)
+		status = message_failure(tfan ? tfan_failure(tfan) : NULL, NULL);
+	else
+		status = ls_show(tfan, options);
+	tfan_close(tfan);
+	return status;
+}
+
+static int ls_private(const struct options *options)
+{
+	const struct private_session_config config = { .record_fd = -1 };
+	struct private_session session = PRIVATE_SESSION_NONE;
+	int status, stopped;
+
+	if (geteuid() != 0) {
+		message("a session of one's own needs root: run it with sudo, or ask a running session with --session NAME");
+		return EXIT_NOT_PERMITTED;
+	}
+	status = private_session_start(&session, &config);
+	if (status != 0)
+		return status;
+	status = ls_attach(session.name, session.directory, options);
+	stopped = private_session_stop(&session);
+	return status ? status : stopped;
+}
+
+int verb_ls(const struct verb *verb, int argc, char **argv)
+{
+	struct options options;
+	int status;
+
+	if (!options_parse(verb, argc, argv, &options, &status))
+		return status;
+	if (options.session)
+		status = ls_attach(options.session, options.directory, &options);
+	else
+		status = ls_private(&options);
+	options_release(&options);
+	return status;
+}
