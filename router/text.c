@@ -32,6 +32,12 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
+/* Whether nothing more of a word stands at `at`. The newline is one of an event's text. */
+static bool is_behind(const char *at, const char *end)
+{
+	return at == end || is_blank(*at) || *at == '\n';
+}
+
 static bool is_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -142,7 +148,7 @@ static bool scan_time(struct scan *scan, const char *blanks, struct text_line *l
 		line->time = whole;
 		line->time_is_ns = true;
 	}
-	return skip_char(scan, ':') && (scan->at == scan->end || is_blank(*scan->at));
+	return skip_char(scan, ':') && is_behind(scan->at, scan->end);
 }
 
 /* Latency format's "34373us+:": the mark of a long delay, or a blank, before the colon. */
@@ -156,7 +162,7 @@ static bool scan_latency(struct scan *scan, struct text_line *line)
 		return false;
 	scan->at++;
 	line->time = us * 1000;
-	return skip_char(scan, ':') && (scan->at == scan->end || is_blank(*scan->at));
+	return skip_char(scan, ':') && is_behind(scan->at, scan->end);
 }
 
 /* "[003] dNh2  108.255501:". */
@@ -262,7 +268,7 @@ static void read_body(struct scan *scan, struct text_line *line)
 	while (at < scan->end && is_name(*at))
 		at++;
 	line->name = (struct text_piece){ start, 0 };
-	if (at < scan->end && *at == ':' && (at + 1 == scan->end || is_blank(at[1]))) {
+	if (at < scan->end && *at == ':' && is_behind(at + 1, scan->end)) {
 		line->name.size = (size_t)(at - start);
 		scan->at = at + 1;
 		(void)skip_char(scan, ' ');
