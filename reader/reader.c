@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What one read of trace_pipe brings at most. */
+#define TEXT_SLOT 8192
 /* How long the router is waited for after the end, each time that it shows signs of life. */
 #define LAST_CALL 5000000000
 /* Watches beside the CPUs': listeners, signals, owner, slots, hotplug, router, operators. */
@@ -275,7 +277,12 @@ static int open_source(struct reader *reader, bool uring)
 
 	if (r < 0)
 		return r;
-	r = source_raw_open(&reader->instance, &reader->loop, &reader->pool, reader->options->interval, &reader->source);
+	if (reader->options->source == OPTIONS_TEXT)
+		r = source_text_open(&reader->instance, reader->provider->tag, &reader->loop, &reader->pool,
+			reader->options->interval, &reader->source);
+	else
+		r = source_raw_open(&reader->instance, &reader->loop, &reader->pool, reader->options->interval,
+			&reader->source);
 	if (r < 0)
 		loop_close(&reader->loop);
 	return r;
@@ -283,7 +290,8 @@ static int open_source(struct reader *reader, bool uring)
 
 static int start_source(struct reader *reader)
 {
-	int r = start_pool(reader, reader->instance.subbuf_size, reader->instance.cpu_count);
+	bool text = reader->options->source == OPTIONS_TEXT;
+	int r = start_pool(reader, text ? TEXT_SLOT : reader->instance.subbuf_size, reader->instance.cpu_count);
 
 	if (r < 0)
 		return r;

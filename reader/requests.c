@@ -224,12 +224,13 @@ static int probe_close(struct reader *reader, struct peer *peer, struct control_
 	return peer_status(peer, &message->header, status, &failure);
 }
 
-/* No read is in flight here, so the counts belong to this very place in the stream. After the end there is no stream to
- * mark, and nothing that could come between. */
+/* With no read in flight the counts belong to this very place in the stream. After the end there is no stream to mark, and
+ * nothing that could come between. */
 static int account(struct reader *reader, struct peer *peer, struct control_message *message)
 {
 	struct pool_entry entry = { .kind = POOL_ACCOUNT, .time = loop_now(), .value = message->header.cookie };
-	int blob = reader->provider->ops->account(reader->provider);
+	int r = reader->state == READER_ENDED ? 0 : reader->source->ops->settle(reader->source);
+	int blob = r < 0 ? r : reader->provider->ops->account(reader->provider);
 
 	if (blob >= 0 && reader->state != READER_ENDED && pool_writer_note(&reader->pool, &entry) < 0) {
 		(void)close_fd(blob);

@@ -23,6 +23,9 @@ struct source_ops {
 	void (*stop)(struct source *source);
 	/* Somebody waits for what is there now; `mark` is a POOL_FLUSH to publish, or NULL. Returns 0 or -EAGAIN. */
 	int (*flush)(struct source *source, const struct pool_entry *mark);
+	/* Brings the stream and the kernel's counts together: after it no read is in flight, and what was read is
+	 * published. Returns 0 or -errno. */
+	int (*settle)(struct source *source);
 	void (*close)(struct source *source);
 };
 
@@ -49,8 +52,8 @@ struct source {
  * source_close. Return 0 or -errno. */
 int source_raw_open(const struct instance *instance, struct loop *loop, struct pool_writer *pool, uint64_t interval,
 	struct source **ret);
-int source_text_open(const struct instance *instance, struct loop *loop, struct pool_writer *pool, uint64_t interval,
-	struct source **ret);
+int source_text_open(const struct instance *instance, const char *tag, struct loop *loop, struct pool_writer *pool,
+	uint64_t interval, struct source **ret);
 
 /* Takes NULL. */
 void source_close(struct source *source);

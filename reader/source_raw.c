@@ -208,6 +208,13 @@ static int flush(struct source *source, const struct pool_entry *mark)
 	return mark ? source_note_mark(source, mark) : 0;
 }
 
+/* Between sweeps nothing is in flight. */
+static int settle(struct source *source)
+{
+	(void)source;
+	return 0;
+}
+
 static void raw_close(struct source *source)
 {
 	struct raw *raw = (struct raw *)source;
@@ -227,7 +234,7 @@ static void raw_close(struct source *source)
 }
 
 static const struct source_ops raw_ops = {
-	.name = "raw", .step = step, .stop = stop, .flush = flush, .close = raw_close
+	.name = "raw", .step = step, .stop = stop, .flush = flush, .settle = settle, .close = raw_close
 };
 
 static int open_cpus(struct raw *raw)

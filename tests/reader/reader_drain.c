@@ -59,7 +59,7 @@ static void test_markers_arrive(void **state)
 	assert_true(session_start(&session, plain_args));
 	session_connect(&session);
 	assert_int_equal(session.welcome.source, SOURCE_RAW);
-	assert_int_equal(session.welcome.flags, 0);
+	assert_int_equal(session.welcome.flags, *state ? SESSION_FALLBACK : 0);
 	write_marks(&session, 3);
 	marks.sweep_after = mono();
 	assert_true(session_read_until(&session, marks_done, count_marks, &marks));
@@ -142,6 +142,22 @@ static void test_idle_costs_nothing(void **state)
 	session_release(&session);
 }
 
+static int forbid(void **state)
+{
+	static const bool fallback = true;
+
+	*state = (void *)&fallback;
+	session_forbid_uring(true);
+	return 0;
+}
+
+static int allow(void **state)
+{
+	(void)state;
+	session_forbid_uring(false);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +165,10 @@ int main(void)
 		cmocka_unit_test(test_backlog_arrives),
 		cmocka_unit_test(test_stop_delivers_the_tail),
 		cmocka_unit_test(test_idle_costs_nothing),
+		cmocka_unit_test_setup_teardown(test_markers_arrive, forbid, allow),
+		cmocka_unit_test_setup_teardown(test_backlog_arrives, forbid, allow),
+		cmocka_unit_test_setup_teardown(test_stop_delivers_the_tail, forbid, allow),
+		cmocka_unit_test_setup_teardown(test_idle_costs_nothing, forbid, allow),
 	};
 
 	if (!session_possible())

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,8 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -71,6 +75,28 @@ static int make_notify(struct session *session, char *name, size_t size)
 	return fd;
 }
 
+/* The only state that outlives a session: what the next reader will find. */
+static bool uring_forbidden;
+
+void session_forbid_uring(bool forbid)
+{
+	uring_forbidden = forbid;
+}
+
+static void forbid_uring(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		_exit(126);
+}
+
 static void run_reader(const struct session *session, const char *const *args, const char *notify, int log)
 {
 	const char *argv[SESSION_ARGS_MAX + 8] = { session_program(), "--session", session->name, "--directory",
@@ -81,6 +107,8 @@ static void run_reader(const struct session *session, const char *const *args, c
 		argv[n++] = *args++;
 	setenv("NOTIFY_SOCKET", notify, 1);
 	dup2(log, STDERR_FILENO);
+	if (uring_forbidden)
+		forbid_uring();
 	execv(argv[0], (char *const *)argv);
 	_exit(127);
 }

@@ -39,6 +39,9 @@ bool session_possible(void);
 /* Where the reader under test lies. */
 const char *session_program(void);
 
+/* Readers started from now on find no io_uring: its system calls answer EPERM, as in many containers. */
+void session_forbid_uring(bool forbid);
+
 /* Starts `tracefan-reader --session NAME --directory DIR ARGS...`, ARGS ending with NULL, and waits until it is ready.
  * Returns true, or false when it ended instead (session_wait then has the status). */
 bool session_start(struct session *session, const char *const *args);
