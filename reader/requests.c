@@ -261,6 +261,11 @@ static int list(struct reader *reader, struct peer *peer, struct control_message
 	return reply_blob(peer, message, reader->provider->ops->events(reader->provider), "list of events");
 }
 
+static int names(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	return reply_blob(peer, message, reader->provider->ops->names(reader->provider), "names of threads");
+}
+
 static int consumer(struct reader *reader, struct peer *peer, struct control_message *message)
 {
 	const struct control_consumer *request = (const void *)message->bytes;
@@ -290,6 +295,7 @@ static const struct request router_requests[] = {
 	{ CONTROL_READER_FLUSH, STATE_RUNNING | STATE_ENDING, flush },
 	{ CONTROL_READER_LIST, STATE_RUNNING | STATE_ENDING, list },
 	{ CONTROL_CONSUMER, STATE_RUNNING | STATE_ENDING, consumer },
+	{ CONTROL_NAMES, STATE_RUNNING | STATE_ENDING, names },
 };
 
 /* ---- the operator's ---- */

@@ -174,14 +174,19 @@ static int sleep_time(struct router *router)
 	if (!router->ending)
 		return pool_reader_prepare_sleep(&router->pool) ? -1 : 0;
 	now = router_now();
-	return now >= router->end_deadline ? 0 : (int)((router->end_deadline - now) / 1000000 + 1);
+	return (int)((router->end_deadline - now) / 1000000 + 1);
 }
 
-static bool finished(const struct router *router)
+static bool finished(struct router *router)
 {
-	if (router->stop && router->ended)
-		return !router->consumers || router_now() >= router->end_deadline;
-	return router->ended && (!router->consumers || router_now() >= router->end_deadline);
+	if (!router->ending)
+		return false;
+	if (router->ended && !router->consumers)
+		return true;
+	if (router_now() < router->end_deadline)
+		return false;
+	log_warning("the session is over, and not everybody has left");
+	return true;
 }
 
 static int loop(struct router *router)

@@ -169,6 +169,43 @@ static void account_answered(void *context, const struct upstream_request *reque
 	account_settle(router, mark);
 }
 
+static void account_here(struct router *router, struct stream_mark *mark)
+{
+	mark->seen = true;
+	mark->decoded = router->fanout.decoded + merge_held(&router->stream.merge);
+	mark->undecodable = router->fanout.undecodable;
+}
+
+static void account_seen(struct router *router, uint64_t reader_cookie)
+{
+	struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
+
+	if (!mark || !mark->account)
+		return;
+	account_here(router, mark);
+	account_settle(router, mark);
+}
+
+/* After the end of the stream no mark comes by any more: each is where the stream ended. */
+static void marks_end(struct router *router)
+{
+	struct stream *stream = &router->stream;
+
+	for (uint32_t i = 0; i < stream->mark_count; i++) {
+		struct stream_mark *mark = &stream->marks[i];
+
+		if (mark->seen)
+			continue;
+		if (mark->account)
+			account_here(router, mark);
+		mark->seen = true;
+	}
+	for (uint32_t i = stream->mark_count; i--;) {
+		if (stream->marks[i].account)
+			account_settle(router, &stream->marks[i]);
+	}
+}
+
 static int mark_send(struct router *router, uint64_t consumer, uint64_t cookie, bool account, uint64_t filter_trace)
 {
 	struct stream *stream = &router->stream;
@@ -190,6 +227,8 @@ static int mark_send(struct router *router, uint64_t consumer, uint64_t cookie, 
 		.account = account,
 		.filter_trace = filter_trace,
 	};
+	if (router->ending)
+		marks_end(router);
 	return 0;
 }
 
@@ -206,18 +245,6 @@ int stream_filter(struct router *router, uint64_t consumer, uint64_t trace_id, u
 int stream_account(struct router *router, uint64_t consumer, uint64_t cookie)
 {
 	return mark_send(router, consumer, cookie, true, 0);
-}
-
-static void account_seen(struct router *router, uint64_t reader_cookie)
-{
-	struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
-
-	if (!mark || !mark->account)
-		return;
-	mark->seen = true;
-	mark->decoded = router->fanout.decoded + merge_held(&router->stream.merge);
-	mark->undecodable = router->fanout.undecodable;
-	account_settle(router, mark);
 }
 
 static void flush_seen(struct router *router, uint64_t reader_cookie, uint64_t time)
@@ -353,6 +380,7 @@ static void take_end(struct router *router, const struct pool_entry *entry)
 	merge_sweep(&router->stream.merge, UINT64_MAX);
 	drain_merge(router);
 	(void)text_join_end(&router->stream.text, text_joined, router);
+	marks_end(router);
 	flushes_settle(router);
 	(void)snprintf(end.message, sizeof(end.message), "%s",
 		end.reason == END_FINISHED ? "the recording is at its end" : "the session was stopped");
