@@ -7,7 +7,7 @@ import json
 import sys
 import unittest
 
-from dumped import CORPUS, Pages, field, fields, page_dump, read_kernel, read_report, same_value, split_raw
+from dumped import CORPUS, Pages, field, fields, page_dump, read_kernel, read_report, same_moment, same_value, split_raw
 
 ITEMS = CORPUS / "binary"
 TEXT = "trace-cmd-3.1.6.report-N-t.txt"
@@ -148,13 +148,14 @@ def compare_kernel(item, pages, tally):
     said = read_kernel(path)
     tally.note(len(said) == len(pages.events), f"{len(said)} events stated, {len(pages.events)} decoded")
     for line, event in zip(said, pages.events):
-        pid = int.from_bytes(bytes.fromhex(event["data"])[4:8], "little", signed=True)
-        good = ((event["time"] + 500) // 1000, event["cpu"], pid) == (line["us"], line["cpu"], line["pid"])
+        good = same_moment(event, line)
+        name, _, rest = line["body"].strip().partition(":")
+        rest = rest.removeprefix(" ")
         if event.get("event") == "print":
-            shown = field(event, "buf").rstrip("\n")
-            good &= shown == line["rest"] or (line["rest"].endswith("[...]") and shown.startswith(line["rest"][:-5]))
+            shown = field(event, "buf").strip()
+            good &= shown == rest or (rest.endswith("[...]") and shown.startswith(rest[:-5]))
         elif "text" in event:
-            good &= (event["event"], event["text"].strip()) == (line["event"], line["rest"].strip())
+            good &= (event["event"], event["text"].strip()) == (name, rest)
         tally.note(good, f"{line} is not {event}")
 
 

@@ -58,14 +58,26 @@ def read_report(path):
     return events
 
 
-KERNEL = re.compile(r"^ *.*-(?P<pid>\d+) +(?:\( *\d+\) )?\[(?P<cpu>\d+)\] [^ ]+ +(?P<s>\d+)\.(?P<us>\d{6}): (?P<event>[^ :]+): ?(?P<rest>.*)$")
+KERNEL = re.compile(r"^ *(?P<comm>.*)-(?P<pid>\d+) +(?:\( *\d+\) )?\[(?P<cpu>\d+)\] [^ ]+ +(?P<s>\d+)\.(?P<us>\d{6}): (?P<body>.*)$")
 
 
 def read_kernel(path):
-    """The same from the kernel's own text; the time is rounded to microseconds."""
-    matches = (KERNEL.match(line) for line in path.read_text(encoding="latin-1").splitlines())
-    return [{"pid": int(m["pid"]), "cpu": int(m["cpu"]), "event": m["event"], "rest": m["rest"],
-             "us": int(m["s"]) * 10**6 + int(m["us"])} for m in matches if m]
+    """The same from the kernel's own text: the time is rounded to microseconds, and what follows it is left whole."""
+    events = []
+    for line in path.read_text(encoding="latin-1").split("\n"):
+        m = KERNEL.match(line)
+        if m:
+            events.append({"comm": m["comm"], "pid": int(m["pid"]), "cpu": int(m["cpu"]), "body": m["body"],
+                           "us": int(m["s"]) * 10**6 + int(m["us"])})
+        elif events:
+            events[-1]["body"] += "\n" + line
+    return events
+
+
+def same_moment(event, line):
+    """Time as the kernel rounds it, CPU and thread; the thread's number stands at the same place in every kernel."""
+    pid = int.from_bytes(bytes.fromhex(event["data"])[4:8], "little", signed=True)
+    return ((event["time"] + 500) // 1000, event["cpu"], pid) == (line["us"], line["cpu"], line["pid"])
 
 
 def split_raw(rest, names):
