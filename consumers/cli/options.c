@@ -392,6 +392,8 @@ static const char *options_contradiction(const struct verb *verb, const struct o
 		return "--source and --interval are the session's own: they can't be given together with --session";
 	if (verb->bit == VERB_REPLAY && !options->file + !options->text + !options->pages != 2)
 		return "what shall be replayed? Give one of FILE, --text FILE, --pages DIR";
+	if (verb->bit == VERB_REPLAY && options->filter && options->event_count == 0)
+		return "which events is the filter for? Give them with -e";
 	if (verb->bit == VERB_RECORD && !options->file)
 		return "where shall the recording go? Give -o FILE";
 	if ((verb->bit & OPTIONS_LIVE) && options->event_count == 0)

@@ -15,7 +15,7 @@ target_sources(cli_output PRIVATE cli_fake.c)
 add_executable(tracefan_fake cli_fake.c ${PROJECT_SOURCE_DIR}/consumers/cli/main.c)
 target_link_libraries(tracefan_fake PRIVATE tracefan_cli tracefan_flags)
 
-foreach(name cli_program cli_private_session)
+foreach(name cli_program cli_private_session cli_manual)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${name}.py)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "TRACEFAN_FAKE=$<TARGET_FILE:tracefan_fake>;PYTHONDONTWRITEBYTECODE=1"
     SKIP_RETURN_CODE 77 TIMEOUT 300 LABELS "unit;consumers")

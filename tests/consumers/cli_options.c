@@ -141,6 +141,7 @@ static void mistakes_are_refused(void **state)
 		{ &record, "-e a:b -o file -n 5" },
 		{ &replay, "" },
 		{ &replay, "a b" },
+		{ &replay, "a -f x" },
 		{ &replay, "a --text b" },
 		{ &replay, "a -- ls" },
 		{ &replay, "a --interval 5" },
