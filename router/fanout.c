@@ -335,10 +335,15 @@ void fanout_event(struct fanout *fanout, const struct merge_event *event)
 
 static struct route *text_route(struct fanout *fanout, const struct text_line *line)
 {
-	struct route *route = route_by_name(fanout, line->name.at, line->name.size);
+	char call[CONTROL_NAME_MAX];
+	struct text_piece name = line->name;
+	struct route *route;
 
-	if (!route && fanout->all_generation &&
-		fanout_text_route(fanout, line->name.at, line->name.size, &route) < 0)
+	/* A system call's line has another name than its format file. */
+	if (name.size > 4 && memcmp(name.at, "sys_", 4) == 0 && text_event_name(line, call, sizeof(call)) == 0)
+		name = (struct text_piece){ .at = call, .size = strlen(call) };
+	route = route_by_name(fanout, name.at, name.size);
+	if (!route && fanout->all_generation && fanout_text_route(fanout, name.at, name.size, &route) < 0)
 		return NULL;
 	return route;
 }
