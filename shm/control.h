@@ -25,10 +25,12 @@ void control_message_release(struct control_message *message);
 void control_header_init(struct control_header *header, uint16_t type, uint32_t size, uint64_t cookie);
 
 /* Sends one message; descriptors stay the caller's. Never raises SIGPIPE, never blocks on a non-blocking
- * socket. Returns 0 or -errno (-EAGAIN: the peer doesn't read). */
+ * socket. Returns 0 or -errno (-EAGAIN: the peer doesn't read; -EPIPE, or once -ECONNRESET:
+ * it has closed). */
 int control_send(int socket, const void *message, const int *fds, unsigned int fd_count);
 
-/* Receives one message with its descriptors (close-on-exec). Returns 1, 0 (the peer closed), -EAGAIN,
+/* Receives one message with its descriptors (close-on-exec). Returns 1, 0 (the peer closed; an empty
+ * packet, which nobody sends, counts as that), -EAGAIN,
  * -EMSGSIZE (too long, or too many descriptors: they were closed), -EBADMSG (header: version, size or
  * a truncated packet), or another -errno. On any but 1, *ret holds no descriptor. */
 int control_receive(int socket, struct control_message *ret);

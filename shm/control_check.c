@@ -29,7 +29,7 @@ struct layout {
 	uint32_t size; /* exact */
 	bool has_status;
 	struct text_rule texts[TEXTS_MAX]; /* up to the first with size 0 */
-	struct value_rule values[VALUES_MAX]; /* up to the first with max 0 and offset 0 */
+	struct value_rule values[VALUES_MAX]; /* up to the first with offset 0 */
 };
 
 #define MEMBER_SIZE(type, member) sizeof(((struct type *)NULL)->member)
@@ -39,6 +39,9 @@ struct layout {
 #define SUCCESS_VALUE(type, member, low, high) \
 	{ .offset = offsetof(struct type, member), .success_only = true, .min = (low), .max = (high) }
 #define ZERO(type, member) VALUE(type, member, 0, 0)
+/* Both halves of a 64-bit member. */
+#define ZERO64(type, member) \
+	{ .offset = offsetof(struct type, member) }, { .offset = offsetof(struct type, member) + sizeof(uint32_t) }
 /* The members that every reply begins and fails with. */
 #define STATUS(type) VALUE(type, status, EXIT_DONE, EXIT_LOST)
 
@@ -56,8 +59,8 @@ static const struct layout layout_attach = {
 	.values = {
 		VALUE(control_attach, overflow, RING_DROP, RING_OVERWRITE),
 		VALUE(control_attach, flags, 0, ATTACH_FLAGS),
-		ZERO(control_attach, reserved[0]),
-		ZERO(control_attach, reserved[1]),
+		ZERO64(control_attach, reserved[0]),
+		ZERO64(control_attach, reserved[1]),
 	},
 };
 static const struct layout layout_create = {

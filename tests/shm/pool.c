@@ -80,6 +80,23 @@ static void the_last_returned_is_taken_first(void **state)
 	pool_pair_close(&pair);
 }
 
+static void who_holds_a_cpu_is_known(void **state)
+{
+	struct pool_pair pair;
+	uint32_t slot;
+
+	(void)state;
+	pool_pair_open(&pair, SLOTS, 0);
+	assert_false(pool_writer_holds(&pair.writer, 3));
+	slot = pool_pair_publish(&pair, 1);
+	assert_true(pool_writer_holds(&pair.writer, 3));
+	assert_false(pool_writer_holds(&pair.writer, 2));
+	pool_reader_return(&pair.reader, slot);
+	assert_int_equal(pool_writer_available(&pair.writer), SLOTS);
+	assert_false(pool_writer_holds(&pair.writer, 3));
+	pool_pair_close(&pair);
+}
+
 static void an_empty_pool_gives_nothing(void **state)
 {
 	struct pool_pair pair;
@@ -492,6 +509,7 @@ int main(void)
 		cmocka_unit_test(only_sensible_pools_are_made),
 		cmocka_unit_test(slots_go_round),
 		cmocka_unit_test(the_last_returned_is_taken_first),
+		cmocka_unit_test(who_holds_a_cpu_is_known),
 		cmocka_unit_test(an_empty_pool_gives_nothing),
 		cmocka_unit_test(notes_leave_room_for_data),
 		cmocka_unit_test(hostile_indices_are_refused),
