@@ -131,7 +131,8 @@ int filter_kernel_text(const struct filter_program *program, size_t room, char *
 
 struct filter_index; /* opaque */
 
-int filter_index_create(struct filter_index **ret);
+/* `seed`: any number that consumers can't know, so that they can't choose values that share a bucket. */
+int filter_index_create(uint64_t seed, struct filter_index **ret);
 void filter_index_release(struct filter_index *index);
 
 /* Adds a consumer, or replaces the program of the one that is known as `user`. The program stays the caller's

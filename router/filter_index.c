@@ -1,0 +1,680 @@
+/* The programs of many consumers, matched at once.
+ *
+ *   consumers with equal programs --> one group --> ways in: (field, value) --> group    looked up by hash
+ *                                                '-> or the list of groups that are tried one after another
+ *
+ * A group whose program can only be true for some values of one field (one field per alternative) is found by
+ * those values; what else its program asks is tried only then. The comparisons of all programs are kept once
+ * each, and remember what they said of the event at hand. */
+#include "router/filter_program.h"
+#include "router/filter_table.h"
+
+#include <string.h>
+
+/* A comparison that at least one program uses. */
+struct shared_test {
+	struct table_link link; /* index->tests, by the comparison's hash */
+	struct filter_pred *pred;
+	uint32_t refs;
+	uint32_t number; /* in index->memory */
+};
+
+/* What a comparison said last, and of which event. */
+struct memory {
+	uint64_t event;
+	struct shared_test *test;
+	bool said;
+};
+
+struct group;
+
+/* Looked up: an event that has this value in this field may be the group's. */
+struct way_in {
+	struct table_link link; /* by_value->values */
+	struct group *group;
+	uint64_t value;           /* an order key, or for strings: */
+	const char *text;         /* borrowed from the group's tree */
+	size_t size;
+	const struct filter_code *rest; /* NULL: nothing else is asked */
+};
+
+/* The ways in by one field. */
+struct by_value {
+	struct by_value *next;
+	struct filter_field field; /* borrowed from `pred` */
+	struct filter_pred *pred;
+	struct filter_table values;
+};
+
+struct member {
+	struct table_link link; /* index->members, by the user's address */
+	void *user;
+	struct group *group;
+	size_t place; /* in group->members */
+};
+
+/* One alternative of a group's program. */
+struct branch {
+	struct filter_node *rest; /* NULL: nothing */
+	struct filter_code code;
+	struct filter_pred *key;
+	struct by_value *field;
+};
+
+struct group {
+	struct table_link link; /* index->groups, by the tree's hash */
+	struct filter_node *tree;
+	struct filter_code code; /* no ways in: the whole program */
+	struct branch *branches;
+	size_t branch_count;
+	struct way_in *ways;
+	size_t way_count;
+	struct member **members;
+	size_t member_count, member_room;
+	uint64_t found; /* the event that it was last found for */
+	struct group *next, **previous; /* among index->tried, where it has no ways in */
+};
+
+struct filter_index {
+	uint64_t seed;
+	uint64_t event; /* counts the calls of filter_index_match */
+	struct filter_table tests, groups, members;
+	struct memory *memory;
+	size_t memory_count, memory_room;
+	struct by_value *fields;
+	struct group *tried;
+	void **matched;
+	size_t matched_room;
+};
+
+int filter_index_create(uint64_t seed, struct filter_index **ret)
+{
+	struct filter_index *index = calloc(1, sizeof(*index));
+
+	if (!index)
+		return -ENOMEM;
+	index->seed = seed;
+	if (filter_table_create(&index->tests) || filter_table_create(&index->groups) ||
+		filter_table_create(&index->members)) {
+		filter_index_release(index);
+		return -ENOMEM;
+	}
+	*ret = index;
+	return 0;
+}
+
+/* ---- shared comparisons ---- */
+
+static struct shared_test *find_test(const struct filter_index *index, const struct filter_pred *pred)
+{
+	for (struct table_link *link = filter_table_chain(&index->tests, pred->hash); link; link = link->next) {
+		struct shared_test *test = TABLE_ITEM(link, struct shared_test, link);
+
+		if (link->hash == pred->hash && filter_pred_equal(test->pred, pred))
+			return test;
+	}
+	return NULL;
+}
+
+/* A free number: numbers of comparisons that are gone are used again. */
+static int64_t new_number(struct filter_index *index)
+{
+	struct memory *moved;
+	size_t room;
+
+	for (size_t i = index->tests.count < index->memory_count ? 0 : index->memory_count; i < index->memory_count; i++)
+		if (!index->memory[i].test)
+			return (int64_t)i;
+	if (index->memory_count == index->memory_room) {
+		room = index->memory_room ? 2 * index->memory_room : 64;
+		moved = realloc(index->memory, room * sizeof(*moved));
+		if (!moved)
+			return -ENOMEM;
+		index->memory = moved;
+		index->memory_room = room;
+	}
+	index->memory[index->memory_count] = (struct memory){ 0 };
+	return (int64_t)index->memory_count++;
+}
+
+/* The number of a comparison, which gains a reference. */
+static int64_t use_test(void *context, struct filter_pred *pred)
+{
+	struct filter_index *index = context;
+	struct shared_test *test = find_test(index, pred);
+	int64_t number;
+
+	if (test) {
+		test->refs++;
+		return test->number;
+	}
+	test = calloc(1, sizeof(*test));
+	number = test ? new_number(index) : -ENOMEM;
+	if (number < 0) {
+		free(test);
+		return number;
+	}
+	test->pred = filter_pred_ref(pred);
+	test->refs = 1;
+	test->number = (uint32_t)number;
+	index->memory[number] = (struct memory){ .test = test };
+	filter_table_add(&index->tests, &test->link, pred->hash);
+	return number;
+}
+
+static void drop_test(struct filter_index *index, uint32_t number)
+{
+	struct shared_test *test = index->memory[number].test;
+
+	if (--test->refs)
+		return;
+	index->memory[number] = (struct memory){ 0 };
+	filter_table_remove(&index->tests, &test->link);
+	filter_pred_release(test->pred);
+	free(test);
+}
+
+static void drop_code(struct filter_index *index, struct filter_code *code)
+{
+	for (uint32_t i = 0; i < code->count; i++)
+		drop_test(index, code->steps[i].test);
+	filter_code_release(code);
+}
+
+/* Code whose comparisons are the index's. A failure half-way gives back what had been taken. */
+struct taking {
+	struct filter_index *index;
+	uint32_t *numbers;
+	size_t count;
+};
+
+static int64_t take_test(void *context, struct filter_pred *pred)
+{
+	struct taking *taking = context;
+	int64_t number = use_test(taking->index, pred);
+
+	if (number >= 0)
+		taking->numbers[taking->count++] = (uint32_t)number;
+	return number;
+}
+
+static int make_code(struct filter_index *index, const struct filter_node *tree, struct filter_code *ret)
+{
+	size_t tests = filter_node_count_tests(tree);
+	struct taking taking = { .index = index, .numbers = calloc(tests ? tests : 1, sizeof(uint32_t)) };
+	int error = taking.numbers ? filter_code_create(tree, take_test, &taking, ret) : -ENOMEM;
+
+	if (!error && !filter_code_check(ret, index->memory_count)) {
+		filter_code_release(ret);
+		error = -EBADMSG;
+	}
+	for (size_t i = 0; error && i < taking.count; i++)
+		drop_test(index, taking.numbers[i]);
+	free(taking.numbers);
+	return error;
+}
+
+static bool run(struct filter_index *index, const struct filter_code *code, const struct filter_event *event)
+{
+	uint32_t at = code->entry;
+
+	while (at < CODE_REJECT) {
+		const struct filter_step *step = &code->steps[at];
+		struct memory *memory = &index->memory[step->test];
+
+		if (memory->event != index->event) {
+			memory->event = index->event;
+			memory->said = filter_pred_test(memory->test->pred, event);
+		}
+		at = memory->said ? step->on_true : step->on_false;
+	}
+	return at == CODE_ACCEPT;
+}
+
+/* ---- ways in ---- */
+
+/* How many values the comparison accepts, if they can be looked up one by one; else 0. */
+static size_t count_values(const struct filter_pred *pred)
+{
+	if (pred->kind == PRED_STRINGS)
+		return pred->negated ? 0 : pred->strings.count;
+	if (pred->kind != PRED_RANGES || pred->ranges.count > FILTER_SET_MAX)
+		return 0;
+	for (size_t i = 0; i < pred->ranges.count; i++)
+		if (pred->ranges.at[i].low != pred->ranges.at[i].high)
+			return 0;
+	return pred->ranges.count;
+}
+
+/* The comparison of an alternative that has the fewest values; NULL: none can be looked up. */
+static struct filter_pred *find_key(const struct filter_node *node)
+{
+	struct filter_pred *best = NULL;
+
+	if (node->kind == NODE_TEST)
+		return count_values(node->pred) ? node->pred : NULL;
+	for (size_t i = 0; node->kind == NODE_AND && i < node->count; i++) {
+		struct filter_pred *key = find_key(node->children[i]);
+
+		if (key && (!best || count_values(key) < count_values(best)))
+			best = key;
+	}
+	return best;
+}
+
+/* The alternative without its key. *ret is NULL when nothing is left. */
+static int without_key(const struct filter_node *node, const struct filter_pred *key, struct filter_node **ret)
+{
+	struct filter_nodes rest = { 0 };
+	int error = 0;
+
+	*ret = NULL;
+	if (node->kind == NODE_TEST)
+		return 0;
+	for (size_t i = 0; i < node->count && !error; i++)
+		if (node->children[i]->pred != key)
+			error = filter_nodes_add(&rest, filter_node_ref(node->children[i]));
+	if (!error)
+		return filter_node_join(true, &rest, ret);
+	filter_nodes_release(&rest);
+	return error;
+}
+
+static struct by_value *find_field(struct filter_index *index, struct filter_pred *pred)
+{
+	struct by_value *field;
+
+	for (field = index->fields; field; field = field->next)
+		if (filter_field_equal(&field->field, &pred->field))
+			return field;
+	field = calloc(1, sizeof(*field));
+	if (!field || filter_table_create(&field->values)) {
+		free(field);
+		return NULL;
+	}
+	field->pred = filter_pred_ref(pred);
+	field->field = pred->field;
+	field->next = index->fields;
+	index->fields = field;
+	return field;
+}
+
+static uint64_t hash_value(const struct filter_index *index, uint64_t value)
+{
+	return filter_mix(value ^ index->seed);
+}
+
+static int make_branch(struct filter_index *index, const struct filter_node *node, struct branch *branch)
+{
+	int error;
+
+	branch->key = find_key(node);
+	error = without_key(node, branch->key, &branch->rest);
+	if (!error && branch->rest)
+		error = make_code(index, branch->rest, &branch->code);
+	if (error)
+		return error;
+	branch->field = find_field(index, branch->key);
+	return branch->field ? 0 : -ENOMEM;
+}
+
+static void fill_ways(struct filter_index *index, struct group *group)
+{
+	struct way_in *way = group->ways;
+
+	for (size_t i = 0; i < group->branch_count; i++) {
+		const struct branch *branch = &group->branches[i];
+		bool is_text = branch->key->kind == PRED_STRINGS;
+
+		for (size_t j = 0; j < count_values(branch->key); j++, way++) {
+			uint64_t hash;
+
+			way->group = group;
+			way->rest = branch->rest ? &branch->code : NULL;
+			if (is_text) {
+				way->text = branch->key->strings.at[j].at;
+				way->size = branch->key->strings.at[j].size;
+				hash = filter_hash_text(index->seed, way->text, way->size);
+			} else {
+				way->value = branch->key->ranges.at[j].low;
+				hash = hash_value(index, way->value);
+			}
+			filter_table_add(&branch->field->values, &way->link, hash);
+		}
+	}
+	group->way_count = (size_t)(way - group->ways);
+}
+
+/* The alternatives of a tree: its children, or itself. */
+static size_t count_branches(const struct filter_node *tree)
+{
+	return tree->kind == NODE_OR ? tree->count : 1;
+}
+
+static const struct filter_node *branch_tree(const struct filter_node *tree, size_t i)
+{
+	return tree->kind == NODE_OR ? tree->children[i] : tree;
+}
+
+static bool can_be_found(const struct filter_node *tree)
+{
+	size_t values = 0;
+
+	for (size_t i = 0; i < count_branches(tree); i++) {
+		const struct filter_pred *key = find_key(branch_tree(tree, i));
+
+		if (!key)
+			return false;
+		values += count_values(key);
+	}
+	return values <= FILTER_SET_MAX;
+}
+
+static int make_ways(struct filter_index *index, struct group *group)
+{
+	size_t count = count_branches(group->tree), values = 0;
+
+	group->branches = calloc(count, sizeof(group->branches[0]));
+	if (!group->branches)
+		return -ENOMEM;
+	group->branch_count = count;
+	for (size_t i = 0; i < count; i++) {
+		int error = make_branch(index, branch_tree(group->tree, i), &group->branches[i]);
+
+		if (error)
+			return error;
+		values += count_values(group->branches[i].key);
+	}
+	group->ways = calloc(values, sizeof(group->ways[0]));
+	if (!group->ways)
+		return -ENOMEM;
+	fill_ways(index, group);
+	return 0;
+}
+
+/* ---- groups ---- */
+
+static void group_release(struct filter_index *index, struct group *group)
+{
+	struct way_in *way = group->ways;
+
+	for (size_t i = 0; group->way_count && i < group->branch_count; i++)
+		for (size_t j = 0; j < count_values(group->branches[i].key); j++, way++)
+			filter_table_remove(&group->branches[i].field->values, &way->link);
+	for (size_t i = 0; i < group->branch_count; i++) {
+		drop_code(index, &group->branches[i].code);
+		filter_node_release(group->branches[i].rest);
+	}
+	if (group->previous) {
+		*group->previous = group->next;
+		if (group->next)
+			group->next->previous = group->previous;
+	}
+	drop_code(index, &group->code);
+	filter_node_release(group->tree);
+	free(group->branches);
+	free(group->ways);
+	free(group->members);
+	free(group);
+}
+
+static struct group *find_group(const struct filter_index *index, const struct filter_node *tree)
+{
+	for (struct table_link *link = filter_table_chain(&index->groups, tree->hash); link; link = link->next) {
+		struct group *group = TABLE_ITEM(link, struct group, link);
+
+		if (link->hash == tree->hash && filter_node_equal(group->tree, tree))
+			return group;
+	}
+	return NULL;
+}
+
+static int group_create(struct filter_index *index, struct filter_node *tree, struct group **ret)
+{
+	struct group *group = calloc(1, sizeof(*group));
+	int error;
+
+	if (!group)
+		return -ENOMEM;
+	group->tree = filter_node_ref(tree);
+	error = can_be_found(tree) ? make_ways(index, group) : make_code(index, tree, &group->code);
+	if (error) {
+		group_release(index, group);
+		return error;
+	}
+	if (!group->way_count) {
+		group->next = index->tried;
+		group->previous = &index->tried;
+		if (group->next)
+			group->next->previous = &group->next;
+		index->tried = group;
+	}
+	filter_table_add(&index->groups, &group->link, tree->hash);
+	*ret = group;
+	return 0;
+}
+
+static void forget_empty(struct filter_index *index, struct group *group)
+{
+	if (group->member_count)
+		return;
+	filter_table_remove(&index->groups, &group->link);
+	group_release(index, group);
+}
+
+/* ---- members ---- */
+
+static uint64_t hash_user(const void *user)
+{
+	return filter_mix((uint64_t)(uintptr_t)user);
+}
+
+static struct member *find_member(const struct filter_index *index, const void *user)
+{
+	uint64_t hash = hash_user(user);
+
+	for (struct table_link *link = filter_table_chain(&index->members, hash); link; link = link->next) {
+		struct member *member = TABLE_ITEM(link, struct member, link);
+
+		if (member->user == user)
+			return member;
+	}
+	return NULL;
+}
+
+static int reserve_place(struct group *group)
+{
+	size_t room = group->member_room ? 2 * group->member_room : 1;
+	struct member **moved;
+
+	if (group->member_count < group->member_room)
+		return 0;
+	moved = realloc(group->members, room * sizeof(struct member *));
+	if (!moved)
+		return -ENOMEM;
+	group->members = moved;
+	group->member_room = room;
+	return 0;
+}
+
+/* Room for every member's user in what filter_index_match returns. */
+static int reserve_matched(struct filter_index *index, size_t count)
+{
+	size_t room = index->matched_room ? index->matched_room : 16;
+	void **moved;
+
+	while (room < count)
+		room *= 2;
+	if (room == index->matched_room)
+		return 0;
+	moved = realloc(index->matched, room * sizeof(void *));
+	if (!moved)
+		return -ENOMEM;
+	index->matched = moved;
+	index->matched_room = room;
+	return 0;
+}
+
+static void enter_group(struct group *group, struct member *member)
+{
+	member->group = group;
+	member->place = group->member_count;
+	group->members[group->member_count++] = member;
+}
+
+/* The last member takes the free place. */
+static void leave_group(struct member *member)
+{
+	struct group *group = member->group;
+	struct member *last = group->members[--group->member_count];
+
+	group->members[member->place] = last;
+	last->place = member->place;
+}
+
+int filter_index_set(struct filter_index *index, void *user, const struct filter_program *program)
+{
+	struct group *group = find_group(index, program->tree), *old;
+	struct member *known = find_member(index, user), *member = known;
+	int error = 0;
+
+	if (!group)
+		error = group_create(index, program->tree, &group);
+	if (error)
+		return error;
+	if (!member)
+		member = calloc(1, sizeof(*member));
+	if (!member || reserve_place(group) || reserve_matched(index, index->members.count + 1)) {
+		if (member != known)
+			free(member);
+		forget_empty(index, group);
+		return -ENOMEM;
+	}
+	/* From here on nothing fails. */
+	if (known) {
+		old = known->group;
+		leave_group(known);
+		enter_group(group, known);
+		forget_empty(index, old);
+		return 0;
+	}
+	member->user = user;
+	enter_group(group, member);
+	filter_table_add(&index->members, &member->link, hash_user(user));
+	return 0;
+}
+
+int filter_index_remove(struct filter_index *index, const void *user)
+{
+	struct member *member = find_member(index, user);
+	struct group *group;
+
+	if (!member)
+		return -ENOENT;
+	group = member->group;
+	leave_group(member);
+	filter_table_remove(&index->members, &member->link);
+	free(member);
+	forget_empty(index, group);
+	return 0;
+}
+
+size_t filter_index_count(const struct filter_index *index)
+{
+	return index->members.count;
+}
+
+uint32_t filter_index_facts(const struct filter_index *index)
+{
+	uint32_t facts = 0;
+
+	for (size_t i = 0; i < index->memory_count; i++)
+		if (index->memory[i].test)
+			facts |= filter_field_fact(&index->memory[i].test->pred->field);
+	for (const struct by_value *field = index->fields; field; field = field->next)
+		if (field->values.count)
+			facts |= filter_field_fact(&field->field);
+	return facts;
+}
+
+void filter_index_release(struct filter_index *index)
+{
+	if (!index)
+		return;
+	for (size_t i = 0; index->members.buckets && i < index->members.room; i++) {
+		while (index->members.buckets[i]) {
+			const struct member *member = TABLE_ITEM(index->members.buckets[i], struct member, link);
+
+			(void)filter_index_remove(index, member->user);
+		}
+	}
+	while (index->fields) {
+		struct by_value *field = index->fields;
+
+		index->fields = field->next;
+		free(field->values.buckets);
+		filter_pred_release(field->pred);
+		free(field);
+	}
+	free(index->tests.buckets);
+	free(index->groups.buckets);
+	free(index->members.buckets);
+	free(index->memory);
+	free(index->matched);
+	free(index);
+}
+
+/* ---- matching ---- */
+
+static size_t accept(struct filter_index *index, struct group *group, size_t count)
+{
+	group->found = index->event;
+	for (size_t i = 0; i < group->member_count; i++)
+		index->matched[count++] = group->members[i]->user;
+	return count;
+}
+
+static size_t match_ways(struct filter_index *index, struct by_value *field, const struct filter_event *event,
+	size_t count)
+{
+	const char *text = NULL;
+	uint64_t value = 0, hash;
+	size_t size = 0;
+
+	if (field->field.type == TYPE_NUMBER) {
+		if (!filter_field_number(&field->field, event, &value))
+			return count;
+		value = filter_field_key(&field->field, value);
+		hash = hash_value(index, value);
+	} else {
+		if (!filter_field_text(&field->field, event, &text, &size))
+			return count;
+		hash = filter_hash_text(index->seed, text, size);
+	}
+	for (struct table_link *link = filter_table_chain(&field->values, hash); link; link = link->next) {
+		const struct way_in *way = TABLE_ITEM(link, struct way_in, link);
+
+		if (link->hash != hash || way->group->found == index->event)
+			continue;
+		if (way->text ? way->size != size || memcmp(way->text, text, size) != 0 : way->value != value)
+			continue;
+		if (!way->rest || run(index, way->rest, event))
+			count = accept(index, way->group, count);
+	}
+	return count;
+}
+
+size_t filter_index_match(struct filter_index *index, const struct filter_event *event, void *const **ret_users)
+{
+	size_t count = 0;
+
+	index->event++;
+	for (struct by_value *field = index->fields; field; field = field->next)
+		if (field->values.count)
+			count = match_ways(index, field, event, count);
+	for (struct group *group = index->tried; group; group = group->next)
+		if (run(index, &group->code, event))
+			count = accept(index, group, count);
+	*ret_users = index->matched;
+	return count;
+}
