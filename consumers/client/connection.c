@@ -315,6 +315,7 @@ void tfan_close(struct tfan *tfan)
 	free(tfan->closed);
 	trace_index_release(&tfan->index);
 	free(tfan->list);
+	free(tfan->strings.bytes);
 	tfan->epoll = close_fd(tfan->epoll);
 	tfan->socket = close_fd(tfan->socket);
 	free(tfan);

@@ -2,6 +2,7 @@
 #ifndef TRACEFAN_CONSUMERS_CLIENT_CONNECTION_H
 #define TRACEFAN_CONSUMERS_CLIENT_CONNECTION_H
 
+#include "consumers/client/binding.h"
 #include "consumers/client/clock_model.h"
 #include "consumers/client/event.h"
 #include "consumers/client/failure.h"
@@ -41,6 +42,9 @@ struct tfan {
 	bool has_end_ledger;
 	char *list; /* what tfan_list returned last */
 	bool all_events, force;
+	void (*notice)(void *context, const struct tfan_event *event); /* see tfan_set_notice */
+	void *notice_context;
+	struct binding_strings strings; /* of the structure that a handler holds */
 	void (*logger)(void *context, int level, const char *text);
 	void *logger_context;
 };

@@ -14,6 +14,7 @@ struct packer {
 	struct control_create *create;
 	struct fetch_places *places;
 	struct probe_spec_error *error;
+	const char *argument; /* the name of the one at hand */
 	size_t used; /* of create->fetch */
 };
 
@@ -22,10 +23,17 @@ __attribute__((format(printf, 3, 4))) static int fail(struct packer *p, int posi
 	va_list ap;
 
 	p->error->position = position;
+	p->error->argument = position < 0 ? p->argument : NULL;
 	va_start(ap, format);
 	(void)vsnprintf(p->error->message, sizeof(p->error->message), format, ap);
 	va_end(ap);
 	return -EINVAL;
+}
+
+/* Arguments that a typed trace's table made stand nowhere in what the user wrote. */
+static int position_of(int base, size_t i)
+{
+	return base < 0 ? -1 : base + (int)i;
 }
 
 static int append(struct packer *p, int position, const char *text, size_t size)
@@ -102,7 +110,7 @@ static int append_fetch(struct packer *p, const struct probe_spec_arg *arg, cons
 	size_t i = 0;
 
 	while (fetch[i]) {
-		int position = arg->fetch_position + (int)i, rc;
+		int position = position_of(arg->fetch_position, i), rc;
 		unsigned int n = 0;
 		size_t length = translate && !quoted ? argument_length(fetch + i, &n) : 0;
 
@@ -155,8 +163,10 @@ static int pack_argument(struct packer *p, size_t i)
 	size_t begin = p->used, given;
 	bool verbatim = true;
 	unsigned int only = 0;
-	int rc = append(p, arg->position, arg->name, strlen(arg->name));
+	int rc;
 
+	p->argument = arg->name;
+	rc = append(p, arg->position, arg->name, strlen(arg->name));
 	if (rc == 0)
 		rc = append(p, arg->position, "=", 1);
 	if (rc == 0)
@@ -213,16 +223,30 @@ int fetch_pack(const struct probe_spec *spec, const struct fetch_context *contex
 	return rc;
 }
 
+static size_t find_row(const struct fetch_places *places, int packed)
+{
+	for (size_t i = 0; packed >= 0 && i < places->count; i++)
+		if ((size_t)packed >= places->rows[i].packed &&
+			(size_t)packed - places->rows[i].packed <= places->rows[i].size)
+			return i;
+	return SIZE_MAX;
+}
+
+const char *fetch_argument(const struct fetch_places *places, const struct control_create *create, int packed)
+{
+	size_t i = find_row(places, packed);
+
+	return i == SIZE_MAX ? NULL : create->fetch + places->rows[i].packed;
+}
+
 int fetch_position(const struct fetch_places *places, int packed)
 {
-	for (size_t i = 0; packed >= 0 && i < places->count; i++) {
-		size_t at = (size_t)packed - places->rows[i].packed;
+	size_t i = find_row(places, packed), at;
 
-		if ((size_t)packed < places->rows[i].packed || at > places->rows[i].size)
-			continue;
-		if (at > places->rows[i].verbatim)
-			at = places->rows[i].verbatim;
-		return places->rows[i].position + (int)at;
-	}
-	return -1;
+	if (i == SIZE_MAX || places->rows[i].position < 0)
+		return -1;
+	at = (size_t)packed - places->rows[i].packed;
+	if (at > places->rows[i].verbatim)
+		at = places->rows[i].verbatim;
+	return places->rows[i].position + (int)at;
 }

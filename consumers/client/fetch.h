@@ -33,6 +33,9 @@ struct fetch_places {
 int fetch_pack(const struct probe_spec *spec, const struct fetch_context *context, struct control_create *create,
 	struct fetch_places *ret_places, struct probe_spec_error *ret_error);
 
+/* The argument that a byte of create->fetch belongs to, or NULL. */
+const char *fetch_argument(const struct fetch_places *places, const struct control_create *create, int packed);
+
 /* The byte of the definition that a byte of create->fetch stands for, or -1. */
 int fetch_position(const struct fetch_places *places, int packed);
 

@@ -114,19 +114,48 @@ static int resolve_in_file(struct tfan *tfan, struct location *location)
 	return at(tfan, rc, spec->symbol_position);
 }
 
-int location_find(struct tfan *tfan, const char *probe, struct location **ret)
+/* A typed trace's arguments and condition come from its table and stand nowhere in the user's text. */
+static int add_plan(struct tfan *tfan, struct location *location, const struct shape_plan *plan)
+{
+	struct probe_spec *spec = &location->spec;
+	struct probe_spec_error error;
+
+	if (spec->arg_count > 0 || spec->filter[0])
+		return failure_set(&tfan->failure, TFAN_USAGE, EINVAL, -1,
+			"a typed trace's place has no arguments and no filter of its own: the table has them");
+	if (probe_spec_add_arguments(plan->arguments, spec, &error) < 0)
+		return failure_set(&tfan->failure, TFAN_FETCH_ARG, EINVAL, -1, "%s, in the table's \"%s\"",
+			error.message, plan->arguments + error.position);
+	for (size_t i = 0; i < spec->arg_count; i++) {
+		spec->args[i].position = -1;
+		spec->args[i].fetch_position = -1;
+	}
+	spec->filter_position = -1;
+	if (control_text(spec->filter, sizeof(spec->filter), plan->condition) < 0)
+		return failure_set(&tfan->failure, TFAN_USAGE, ENAMETOOLONG, -1,
+			"the table's conditions are longer than %zu bytes", sizeof(spec->filter) - 1);
+	return 0;
+}
+
+static int parse(struct tfan *tfan, struct location *location, const char *probe, const struct shape_plan *plan)
+{
+	struct probe_spec_error error;
+
+	if (probe_spec_parse(probe, &location->spec, &error) < 0)
+		return failure_set(&tfan->failure, TFAN_USAGE, EINVAL, error.position, "%s", error.message);
+	return plan ? add_plan(tfan, location, plan) : 0;
+}
+
+int location_find(struct tfan *tfan, const char *probe, const struct shape_plan *plan, struct location **ret)
 {
 	struct location *location = calloc(1, sizeof(*location));
-	struct probe_spec_error error;
 	int rc;
 
 	if (!location)
 		return failure_set(&tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
 	location->file.fd = -1;
-	rc = probe_spec_parse(probe, &location->spec, &error);
-	if (rc)
-		rc = failure_set(&tfan->failure, TFAN_USAGE, -rc, error.position, "%s", error.message);
-	else if (probe_spec_in_file(location->spec.kind))
+	rc = parse(tfan, location, probe, plan);
+	if (rc == 0 && probe_spec_in_file(location->spec.kind))
 		rc = resolve_in_file(tfan, location);
 	if (rc) {
 		location_free(location);
@@ -169,7 +198,9 @@ int location_request(struct tfan *tfan, struct location *location, size_t i, str
 
 	memset(ret, 0, sizeof(*ret));
 	if (fetch_pack(spec, &context, ret, &location->places, &error) < 0)
-		return failure_set(&tfan->failure, TFAN_FETCH_ARG, EINVAL, error.position, "%s", error.message);
+		return failure_set(&tfan->failure, TFAN_FETCH_ARG, EINVAL, error.position, "%s%s%s%s", error.message,
+			error.argument ? " (argument \"" : "", error.argument ? error.argument : "",
+			error.argument ? "\")" : "");
 	ret->kind = spec->kind;
 	ret->offset = site ? site->offset : probe_spec_in_file(spec->kind) ? location->offset : spec->offset;
 	ret->ref_offset = site ? site->ref_offset : 0;
@@ -218,8 +249,19 @@ static void add_near_tracepoints(struct tfan *tfan, const struct location *locat
 	failure_append(&tfan->failure, "%s", near_text(&near, words, sizeof(words)));
 }
 
-int location_refused(struct tfan *tfan, const struct location *location, uint32_t status,
-	const struct control_failure *from)
+/* Says which argument it was where the position can't. */
+static void name_argument(struct tfan *tfan, const struct location *location, const struct control_create *request,
+	int packed)
+{
+	const char *argument = fetch_argument(&location->places, request, packed);
+
+	tfan->failure.public.position = fetch_position(&location->places, packed);
+	if (argument && tfan->failure.public.position < 0)
+		failure_append(&tfan->failure, " (argument \"%s\")", argument);
+}
+
+int location_refused(struct tfan *tfan, const struct location *location, const struct control_create *request,
+	uint32_t status, const struct control_failure *from)
 {
 	const struct probe_spec *spec = &location->spec;
 	int rc = failure_take(&tfan->failure, status, from);
@@ -227,11 +269,15 @@ int location_refused(struct tfan *tfan, const struct location *location, uint32_
 
 	switch (failure->category) {
 	case TFAN_USAGE:
-		if (failure->position >= 0)
+		if (spec->filter_position < 0) {
+			failure_append(&tfan->failure, " (condition \"%s\")", spec->filter);
+			failure->position = -1;
+		} else if (failure->position >= 0) {
 			failure->position += spec->filter_position;
+		}
 		break;
 	case TFAN_FETCH_ARG:
-		failure->position = fetch_position(&location->places, failure->position);
+		name_argument(tfan, location, request, failure->position);
 		break;
 	case TFAN_LOCATION:
 		failure->position = spec->symbol_position;

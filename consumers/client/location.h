@@ -2,6 +2,7 @@
 #ifndef TRACEFAN_CONSUMERS_CLIENT_LOCATION_H
 #define TRACEFAN_CONSUMERS_CLIENT_LOCATION_H
 
+#include "consumers/client/shape.h"
 #include "consumers/client/tracefan.h"
 #include "shm/control_abi.h"
 
@@ -10,9 +11,9 @@
 
 struct location; /* opaque: holds the open file until the router has its descriptor */
 
-/* Parses `probe` and finds its place. Returns 0 or -errno with the connection's failure set. *ret is the
- * caller's: location_free. */
-int location_find(struct tfan *tfan, const char *probe, struct location **ret);
+/* Parses `probe` and finds its place. With `plan`, the text is the place alone, and arguments and condition are
+ * the plan's. Returns 0 or -errno with the connection's failure set. *ret is the caller's: location_free. */
+int location_find(struct tfan *tfan, const char *probe, const struct shape_plan *plan, struct location **ret);
 void location_free(struct location *location);
 
 const char *location_name(const struct location *location);
@@ -26,7 +27,7 @@ int location_request(struct tfan *tfan, struct location *location, size_t i, str
 
 /* The router or the reader refused: takes over its words, with positions told in the user's text and near
  * names for an unknown tracepoint. Returns -errno. */
-int location_refused(struct tfan *tfan, const struct location *location, uint32_t status,
-	const struct control_failure *from);
+int location_refused(struct tfan *tfan, const struct location *location, const struct control_create *request,
+	uint32_t status, const struct control_failure *from);
 
 #endif

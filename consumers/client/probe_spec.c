@@ -60,6 +60,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct parser *p, size_t p
 	va_list ap;
 
 	p->error->position = (int)position;
+	p->error->argument = NULL;
 	va_start(ap, format);
 	(void)vsnprintf(p->error->message, sizeof(p->error->message), format, ap);
 	va_end(ap);
@@ -536,26 +537,54 @@ static int parse_filter(struct parser *p)
 	return 0;
 }
 
+/* What follows the place. */
+static int parse_rest(struct parser *p, bool may_filter)
+{
+	for (;;) {
+		const char *rest;
+		int rc;
+
+		skip_blanks(p);
+		rest = p->text + p->at;
+		if (*rest == '\0')
+			return 0;
+		if (may_filter && rest[0] == 'i' && rest[1] == 'f' && (rest[2] == '\0' || is_blank(rest[2])))
+			rc = parse_filter(p);
+		else
+			rc = parse_argument(p);
+		if (rc)
+			return rc;
+	}
+}
+
+static int parser_init(struct parser *p, const char *text, struct probe_spec *spec, struct probe_spec_error *error)
+{
+	p->text = text;
+	p->size = strlen(text);
+	p->at = 0;
+	p->spec = spec;
+	p->error = error;
+	p->word.size = 0;
+	if (p->size > PROBE_SPEC_TEXT_MAX)
+		return fail(p, PROBE_SPEC_TEXT_MAX, "the definition is longer than %d bytes", PROBE_SPEC_TEXT_MAX);
+	return 0;
+}
+
 int probe_spec_parse(const char *text, struct probe_spec *ret, struct probe_spec_error *ret_error)
 {
-	struct parser p = { .text = text, .size = strlen(text), .spec = ret, .error = ret_error };
-	int rc;
+	struct parser p;
+	int rc = parser_init(&p, text, ret, ret_error);
 
 	memset(ret, 0, sizeof(*ret));
-	if (p.size > PROBE_SPEC_TEXT_MAX)
-		return fail(&p, PROBE_SPEC_TEXT_MAX, "the definition is longer than %d bytes", PROBE_SPEC_TEXT_MAX);
-	rc = parse_definition(&p);
-	while (rc == 0) {
-		const char *rest;
+	if (rc == 0)
+		rc = parse_definition(&p);
+	return rc ? rc : parse_rest(&p, true);
+}
 
-		skip_blanks(&p);
-		rest = p.text + p.at;
-		if (*rest == '\0')
-			break;
-		if (rest[0] == 'i' && rest[1] == 'f' && (rest[2] == '\0' || is_blank(rest[2])))
-			rc = parse_filter(&p);
-		else
-			rc = parse_argument(&p);
-	}
-	return rc;
+int probe_spec_add_arguments(const char *text, struct probe_spec *spec, struct probe_spec_error *ret_error)
+{
+	struct parser p;
+	int rc = parser_init(&p, text, spec, ret_error);
+
+	return rc ? rc : parse_rest(&p, false);
 }

@@ -53,13 +53,18 @@ struct probe_spec {
 };
 
 struct probe_spec_error {
-	int position; /* byte in the definition */
+	int position;         /* byte in the definition, -1: it isn't in it */
+	const char *argument; /* the name of the argument where there is no position, else NULL; the spec's */
 	char message[320];
 };
 
 /* Returns 0, or -EINVAL with *ret_error filled. *ret is large: keep it off small stacks. Its content is
  * undefined after a failure. */
 int probe_spec_parse(const char *text, struct probe_spec *ret, struct probe_spec_error *ret_error);
+
+/* Appends the arguments of a text of their own, without a filter. Positions in *spec and *ret_error count in
+ * that text. Returns as probe_spec_parse. */
+int probe_spec_add_arguments(const char *text, struct probe_spec *spec, struct probe_spec_error *ret_error);
 
 /* "kprobe", ...: the notation's word for a kind. */
 const char *probe_spec_kind_name(enum control_probe_kind kind);

@@ -1,5 +1,6 @@
 #include "consumers/client/trace.h"
 
+#include "consumers/client/binding.h"
 #include "consumers/client/connection.h"
 #include "consumers/client/location.h"
 
@@ -36,6 +37,7 @@ void trace_free(struct tfan_trace *trace)
 	free(trace->parts);
 	free(trace->name);
 	free(trace->filter);
+	binding_free(trace->binding);
 	free(trace);
 }
 
@@ -187,7 +189,7 @@ static int create_part(struct tfan_trace *trace, struct control_create *request,
 		return rc;
 	id = created->trace_id;
 	if (created->status != 0)
-		rc = location_refused(tfan, location, created->status, &created->failure);
+		rc = location_refused(tfan, location, request, created->status, &created->failure);
 	control_message_release(&reply);
 	if (rc == 0)
 		rc = trace_add_part(trace, id, &part);
@@ -258,12 +260,12 @@ static int keep_filter(struct tfan_trace *trace, const char *filter)
 	return 0;
 }
 
-int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **ret)
+int trace_create(struct tfan *tfan, const char *probe, const struct shape_plan *plan, struct tfan_trace **ret)
 {
 	struct location *location = NULL;
 	struct control_create *request = NULL;
 	struct tfan_trace *trace = NULL;
-	int rc = location_find(tfan, probe, &location);
+	int rc = location_find(tfan, probe, plan, &location);
 
 	if (rc)
 		return rc;
@@ -289,6 +291,11 @@ int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **
 	free(request);
 	location_free(location);
 	return rc;
+}
+
+int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **ret)
+{
+	return trace_create(tfan, probe, NULL, ret);
 }
 
 void tfan_trace_close(struct tfan_trace *trace)

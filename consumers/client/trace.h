@@ -2,6 +2,7 @@
 #ifndef TRACEFAN_CONSUMERS_CLIENT_TRACE_H
 #define TRACEFAN_CONSUMERS_CLIENT_TRACE_H
 
+#include "consumers/client/shape.h"
 #include "consumers/client/tracefan.h"
 #include "shm/schema.h"
 
@@ -40,6 +41,7 @@ struct tfan_trace {
 	char *filter; /* owned; the one in force, NULL: none */
 	struct trace_part **parts; /* owned */
 	size_t part_count;
+	struct binding *binding; /* owned; a typed trace's, NULL for others */
 	bool closed;  /* given back: freed when no event can refer to it any more */
 	bool unknown; /* all_events: the router would not say what it is; its events are passed over */
 };
@@ -81,6 +83,10 @@ static inline struct trace_part *trace_index_find(const struct trace_index *inde
 			return row->part;
 	}
 }
+
+/* Creates a trace, disabled: `plan` is a typed trace's and may be NULL. Returns 0 or -errno with the failure
+ * set. */
+int trace_create(struct tfan *tfan, const char *probe, const struct shape_plan *plan, struct tfan_trace **ret);
 
 /* Fetches the schema of a trace that this connection did not create (all_events) and takes the trace in.
  * A trace that the router doesn't know is taken in as unknown. Returns 0 or -errno with the failure set. */

@@ -180,6 +180,131 @@ int tfan_event_lost(const struct tfan_event *event, struct tfan_lost *ret); /* T
 enum tfan_end_reason { TFAN_END_STOPPED = 1, TFAN_END_FINISHED = 2, TFAN_END_ERROR = 3, TFAN_END_REFUSED = 4 };
 int tfan_event_end(const struct tfan_event *event, enum tfan_end_reason *ret, const char **ret_message);
 
+
+/* ---- typed traces: events as the caller's own structures ----
+ *
+ * A table binds members of a structure to what is fetched for them; the library makes the fetch arguments
+ * and the condition out of it, and hands the filled structure to a handler:
+ *
+ *	struct opened { const char *path; int flags; };
+ *	static const struct tfan_member members[] = {
+ *		{ TFAN_MEMBER(struct opened, path), .fetch = "$arg1" },
+ *		{ TFAN_MEMBER(struct opened, flags), .fetch = "$arg2", .condition = "flags & 0x40" },
+ *	};
+ *	static const struct tfan_shape shape = TFAN_SHAPE(struct opened, members);
+ *
+ *	tfan_trace_uprobe(tfan, "/lib/x86_64-linux-gnu/libc.so.6", "open", &shape, handler, NULL, &trace);
+ *	tfan_trace_set_enabled(trace, true);
+ *	while (tfan_wait(tfan, -1) >= 0 && tfan_dispatch(tfan, 0) >= 0)
+ *		;
+ *
+ * The macros need C11; from C++ the table's members are filled in by name. */
+
+/* A string and where it lay in the traced program or kernel. */
+struct tfan_string_address {
+	const char *string;
+	uint64_t address;
+};
+
+enum tfan_member_kind {
+	TFAN_MEMBER_UNSIGNED = 1,
+	TFAN_MEMBER_SIGNED = 2,
+	TFAN_MEMBER_STRING = 3,         /* const char *: NUL-ended, valid until the handler returns */
+	TFAN_MEMBER_STRING_ADDRESS = 4, /* struct tfan_string_address: the same, with its address */
+	TFAN_MEMBER_GROUP = 5,          /* a structure inside the structure, with a table of its own */
+	TFAN_MEMBER_BOOL = 6,           /* true when what was fetched, a byte or TFAN_BITS of it, is not 0 */
+};
+
+struct tfan_member {
+	/* Given by TFAN_MEMBER and TFAN_GROUP. */
+	const char *name; /* of the fetch argument, for conditions; inside a group GROUP_NAME */
+	size_t offset, size;
+	enum tfan_member_kind kind;
+	const struct tfan_member *group;
+	size_t group_count;
+
+	/* What is fetched: the kernel's own notation, and $arg1.. as in tfan_trace_create; for a string, the
+	 * expression of its address. NULL: the event has a field of this name already (tracepoints); `field`
+	 * is its name there where it differs.
+	 *
+	 * For a group: up to nine expressions, separated by commas, that its members' fetch and condition name
+	 * as {1} to {9}; {0} is the group's name. */
+	const char *fetch;
+	const char *field;
+	const char *condition; /* on this member; all conditions of a table must hold */
+	bool user_memory;      /* string: of a kernel probe, in the memory of the program that called */
+	bool is_big_endian;    /* integer: turned round when it is read. Conditions see it as it lay in memory */
+	unsigned char bits_from, bits_width; /* TFAN_BITS; width 0: the whole integer */
+};
+
+/* The bits `from` to `to`, both counted, of an integer; 0 is the least. */
+#define TFAN_BITS(from, to) .bits_from = (from), .bits_width = (to) - (from) + 1
+
+/* Width and sign come from the member's type; a type that can't be filled is an error of compilation. */
+#define TFAN_MEMBER_KIND_(member)                                                                  \
+	_Generic((member),                                                                         \
+		char: (char)-1 < 0 ? TFAN_MEMBER_SIGNED : TFAN_MEMBER_UNSIGNED,                    \
+		_Bool: TFAN_MEMBER_BOOL, unsigned char: TFAN_MEMBER_UNSIGNED,                      \
+		unsigned short: TFAN_MEMBER_UNSIGNED, unsigned int: TFAN_MEMBER_UNSIGNED,          \
+		unsigned long: TFAN_MEMBER_UNSIGNED, unsigned long long: TFAN_MEMBER_UNSIGNED,     \
+		signed char: TFAN_MEMBER_SIGNED, short: TFAN_MEMBER_SIGNED,                        \
+		int: TFAN_MEMBER_SIGNED, long: TFAN_MEMBER_SIGNED, long long: TFAN_MEMBER_SIGNED,  \
+		const char *: TFAN_MEMBER_STRING,                                                  \
+		struct tfan_string_address: TFAN_MEMBER_STRING_ADDRESS)
+#define TFAN_MEMBER(type, member)                                                                  \
+	.name = #member, .offset = offsetof(type, member), .size = sizeof(((type *)0)->member),    \
+	.kind = TFAN_MEMBER_KIND_(((type *)0)->member)
+#define TFAN_GROUP(type, member, table)                                                            \
+	.name = #member, .offset = offsetof(type, member), .size = sizeof(((type *)0)->member),    \
+	.kind = TFAN_MEMBER_GROUP, .group = (table), .group_count = sizeof(table) / sizeof((table)[0])
+
+struct tfan_shape {
+	size_t size;        /* of the caller's structure */
+	size_t member_size; /* sizeof(struct tfan_member) */
+	const struct tfan_member *members;
+	size_t member_count;
+	const char *condition; /* on the whole event, beside the members' own */
+	bool at_return;        /* tfan_trace_kprobe, tfan_trace_uprobe: where the function returns */
+};
+#define TFAN_SHAPE(type, table)                                                                    \
+	{ .size = sizeof(type), .member_size = sizeof(struct tfan_member), .members = (table),     \
+	  .member_count = sizeof(table) / sizeof((table)[0]) }
+
+/* `filled` is a structure as the shape says, zero where the event lacks something. Both are valid until the
+ * handler returns. A handler may create, change and close traces, its own included, and call tfan_flush; it may
+ * not call tfan_next, tfan_dispatch or tfan_close. */
+typedef void (*tfan_handler)(void *context, const struct tfan_event *event, const void *filled);
+
+/* Create a typed trace, disabled. The shape and its table are read during the call alone. A wrong place is
+ * TFAN_LOCATION, a wrong table or fetch expression TFAN_FETCH_ARG (the message names the member), a wrong
+ * condition TFAN_USAGE.
+ *
+ * tfan_trace_bind: any kind, [NAME=]KIND:PLACE in the notation of tfan_trace_create.
+ * tfan_trace_kprobe: `location` is SYMBOL[+OFFSET]; at_return: SYMBOL[+maxactive=N].
+ * tfan_trace_uprobe: `file` is a path as it is, nothing escaped; `location` SYMBOL[+OFFSET] or 0xOFFSET. */
+int tfan_trace_bind(struct tfan *tfan, const char *place, const struct tfan_shape *shape, tfan_handler handler,
+	void *context, struct tfan_trace **ret);
+int tfan_trace_kprobe(struct tfan *tfan, const char *location, const struct tfan_shape *shape,
+	tfan_handler handler, void *context, struct tfan_trace **ret);
+int tfan_trace_uprobe(struct tfan *tfan, const char *file, const char *location, const struct tfan_shape *shape,
+	tfan_handler handler, void *context, struct tfan_trace **ret);
+
+/* Sets what must hold beside the shape's own conditions; NULL or "": nothing. When it is refused, what was
+ * set before stays, and tfan_failure has the reason with its position in `condition`. */
+int tfan_trace_set_condition(struct tfan_trace *trace, const char *condition);
+
+/* Events of this trace that its handler was given. */
+uint64_t tfan_trace_done(const struct tfan_trace *trace);
+/* Events of this trace that did not reach it: lost at this connection's ring (the router is asked for that;
+ * once it is gone, its last answer stands), or not readable. */
+uint64_t tfan_trace_lost(struct tfan_trace *trace);
+
+/* Gives waiting events to their handlers, `most` at a time (0: all that wait). What has no handler, a loss, the
+ * end, an event of an untyped trace, goes to the notice, if there is one. Returns how many were given, 0 when
+ * none waits, or a negative errno as tfan_next. When it returned `most`, call again before you wait. */
+int tfan_dispatch(struct tfan *tfan, unsigned int most);
+void tfan_set_notice(struct tfan *tfan, void (*notice)(void *context, const struct tfan_event *event), void *context);
+
 #ifdef __cplusplus
 }
 #endif
