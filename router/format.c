@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMAT_SIZE_MAX (256U << 10)
+/* The longest of a present kernel has 6 KiB. */
+#define FORMAT_SIZE_MAX (64U << 10)
 /* No event is longer: the location words could not point farther. */
 #define FORMAT_EVENT_MAX 65536U
 

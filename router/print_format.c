@@ -5,6 +5,11 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* What the text may make us look at again and again is bounded, so that a hostile one costs little: the
+ * brackets around an argument, and the length of a helper's first argument. */
+#define STRIP_MAX    16
+#define ARGUMENT_MAX 4096
+
 /* A piece of the text: [at, end). */
 struct span {
 	const char *at, *end;
@@ -174,21 +179,20 @@ static struct span find_field(struct span s)
 /* Strips casts and brackets around all of the text: "((unsigned long)(REC->fd))" is REC->fd. */
 static struct span strip_casts(struct span s)
 {
-	for (;;) {
+	s = trim(s);
+	for (int i = 0; i < STRIP_MAX && s.at < s.end && *s.at == '('; i++) {
 		struct span inner;
 
-		s = trim(s);
-		if (s.at == s.end || *s.at != '(')
-			return s;
 		inner = (struct span){ s.at + 1, s.end };
 		skip_to(&inner, ')');
 		if (inner.at >= s.end || *inner.at != ')')
 			return s;
 		if (trim((struct span){ inner.at + 1, s.end }).at == s.end)
-			s = (struct span){ s.at + 1, inner.at };
+			s = trim((struct span){ s.at + 1, inner.at });
 		else
-			s.at = inner.at + 1;
+			s = trim((struct span){ inner.at + 1, s.end });
 	}
+	return s;
 }
 
 /* "REC->name" or "REC->name[...]" and nothing else; `ret_address` says whether an & stood before it. */
@@ -298,6 +302,8 @@ static void walk_helpers(const struct walk *walk, struct span argument)
 
 			if (!take(&call, helpers[i].name))
 				continue;
+			if (call.end - call.at > ARGUMENT_MAX)
+				call.end = call.at + ARGUMENT_MAX;
 			first = call;
 			skip_to(&call, ',');
 			first.end = call.at;
