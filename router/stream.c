@@ -71,6 +71,8 @@ void stream_release(struct router *router)
 	text_join_release(&router->stream.text);
 }
 
+static int text_joined(void *context, const struct text_joined *joined);
+
 /* ---- marks ---- */
 
 static struct stream_mark *mark_find(struct stream *stream, uint64_t reader_cookie)
@@ -171,6 +173,8 @@ static void account_answered(void *context, const struct upstream_request *reque
 
 static void account_here(struct router *router, struct stream_mark *mark)
 {
+	if (router_text(router))
+		(void)text_join_flush(&router->stream.text, text_joined, router);
 	mark->seen = true;
 	mark->decoded = router->fanout.decoded + merge_held(&router->stream.merge);
 	mark->undecodable = router->fanout.undecodable;

@@ -69,6 +69,10 @@ static void observation_note(void *context, int level, const char *text)
 	message("%s%s", level == TFAN_NOTE_WARNING ? "warning: " : "", text);
 }
 
+/* A million events of the usual size: a burst of both CPUs that this program, which formats text, takes a
+ * second to write out. Pages of it that were never used cost nothing. */
+#define DEFAULT_RING ((size_t)64 << 20)
+
 static int observation_attach(struct observation *o)
 {
 	bool private = o->config->private_session != NULL;
@@ -77,7 +81,7 @@ static int observation_attach(struct observation *o)
 	options.session = private ? o->session.name : o->options->session;
 	options.directory = private ? o->session.directory : o->options->directory;
 	options.program = "tracefan";
-	options.ring_size = o->options->ring_size;
+	options.ring_size = o->options->ring_size ? o->options->ring_size : DEFAULT_RING;
 	options.overflow = o->options->overflow;
 	options.include_self = o->options->include_self;
 	options.force = o->options->force;

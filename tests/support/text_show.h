@@ -5,6 +5,7 @@
 
 #include "shm/schema.h"
 
+#include <errno.h>
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>

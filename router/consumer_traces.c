@@ -1,0 +1,467 @@
+#include "router/consumer_traces.h"
+
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "router/answer.h"
+#include "router/filter.h"
+#include "router/pushdown.h"
+#include "router/router.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct trace *own_trace(struct router *router, const struct consumer *consumer, uint64_t id)
+{
+	struct trace *trace = fanout_trace_find(&router->fanout, id);
+
+	return trace && trace->consumer == consumer->number ? trace : NULL;
+}
+
+static struct trace *need_trace(struct router *router, struct consumer *consumer, const struct control_header *header, uint64_t id)
+{
+	struct trace *trace = own_trace(router, consumer, id);
+	struct control_failure failure = { .position = -1 };
+
+	if (!trace) {
+		control_failure_set(&failure, ENOENT, -1, "this consumer has no trace %" PRIu64, id);
+		answer_status(router, consumer, header->type, header->cookie, EXIT_FAILED, &failure);
+	}
+	return trace;
+}
+
+static void answer_created(struct router *router, struct consumer *consumer, uint64_t cookie, uint32_t status, uint64_t id,
+	const struct control_failure *failure)
+{
+	struct control_created created = { .status = status, .trace_id = id };
+
+	created.failure.position = -1;
+	if (status)
+		created.failure = *failure;
+	answer_send(router, consumer, &created, CONTROL_CREATE, sizeof(created), cookie, NULL, 0);
+}
+
+static void close_probe(struct router *router, uint64_t probe_id)
+{
+	struct control_id message = { .id = probe_id };
+	struct upstream_request request = { .done = answer_nobody };
+	int r = upstream_send(&router->upstream, &message, CONTROL_PROBE_CLOSE, sizeof(message), NULL, 0, &request);
+
+	if (r < 0 && r != -ENOTCONN)
+		log_warning("closing probe %" PRIu64 ": %s", probe_id, strerror(-r));
+}
+
+static struct trace trace_model(struct router *router, struct consumer *consumer, uint64_t probe_id, const char *name)
+{
+	struct trace model = {
+		.id = router_new_id(router),
+		.probe_id = probe_id,
+		.outlet = &consumer->outlet,
+		.until = UINT64_MAX,
+		.consumer = consumer->number,
+	};
+
+	memcpy(model.name, name, strnlen(name, sizeof(model.name) - 1));
+	return model;
+}
+
+/* A filter's text for a trace of `route`, as what the router evaluates and, in the kernel's own layout, as
+ * what the kernel gets. Empty: both are NULL, everything passes. Returns an exit status with *ret_failure
+ * filled in. */
+static uint32_t read_filter(const struct route *route, const char *name, const char *text, struct filter_program **ret,
+	struct filter_program **ret_kernel, struct control_failure *ret_failure)
+{
+	const struct filter_environment environment = { .probe = name, .lacks = FILTER_TGID | FILTER_UID | FILTER_CGROUP };
+	struct filter_failure failure = { .position = -1 };
+	struct filter_ast *ast = NULL;
+	int r;
+
+	*ret = NULL;
+	*ret_kernel = NULL;
+	if (!text[strspn(text, " \t")])
+		return EXIT_DONE;
+	r = filter_parse(text, strlen(text), &ast, &failure);
+	if (r == 0)
+		r = filter_compile(ast, &route->schema, &environment, ret, &failure);
+	if (r == 0 && route->event)
+		r = filter_compile(ast, &route->event->schema, &environment, ret_kernel, &failure);
+	if (r < 0) {
+		filter_program_release(*ret);
+		*ret = NULL;
+	}
+	filter_ast_release(ast);
+	if (r == 0)
+		return EXIT_DONE;
+	if (r == -ENOMEM)
+		control_failure_set(ret_failure, ENOMEM, -1, "no memory for the filter");
+	else
+		control_failure_set(ret_failure, -r, failure.position, "filter: %s%s%s", failure.message,
+			*failure.near ? "; did you mean " : "", failure.near);
+	return r == -ENOMEM ? EXIT_FAILED : EXIT_USAGE;
+}
+
+/* Reads the new probe's format and gives the consumer its trace. Returns an exit status with *ret_failure
+ * filled in. */
+static uint32_t adopt_probe(struct router *router, struct consumer *consumer, const struct control_create *create,
+	const struct control_message *reply, struct trace **ret, struct control_failure *ret_failure)
+{
+	const struct control_probe_created *created = (const struct control_probe_created *)reply->bytes;
+	CLEANUP_FREE void *format = NULL;
+	struct catalog_event *event = NULL;
+	struct route *route = NULL;
+	struct trace model;
+	const char *what = "no memory";
+	size_t size = 0;
+	uint32_t status;
+	int r;
+
+	r = reply->fd_count == 1 ? segment_blob_read(reply->fds[0], 1U << 20, &format, &size) : -EBADMSG;
+	if (r == 0)
+		r = catalog_add(router->catalog, created->system, format, size, &event, &what);
+	if (r == 0)
+		r = fanout_route(&router->fanout, event, &route);
+	if (r < 0) {
+		control_failure_set(ret_failure, -r, -1, "the format of %s:%s: %s", created->system, created->event,
+			r == -EBADMSG ? what : strerror(-r));
+		return EXIT_FAILED;
+	}
+	recorder_format(&router->recorder, created->probe_id, create->kind, created->system, created->event, create->name, format, size);
+	model = trace_model(router, consumer, created->probe_id, create->name);
+	status = read_filter(route, create->name, create->filter, &model.filter, &model.kernel_filter, ret_failure);
+	if (status)
+		return status;
+	if (fanout_trace_add(route, &model, ret) < 0) {
+		filter_program_release(model.filter);
+		filter_program_release(model.kernel_filter);
+		control_failure_set(ret_failure, ENOMEM, -1, "no memory for the trace");
+		return EXIT_FAILED;
+	}
+	/* In a recording everything lies in the past: a trace has it all from its making on. */
+	if (router_recorded(router) && fanout_trace_start(*ret, 0) < 0) {
+		fanout_trace_remove(*ret);
+		*ret = NULL;
+		control_failure_set(ret_failure, ENOMEM, -1, "no memory for the trace");
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}
+
+static void probe_created(void *context, const struct upstream_request *request, struct control_message *reply)
+{
+	struct router *router = context;
+	struct consumer *consumer = consumer_find(router, request->consumer);
+	const struct control_create *create = request->extra;
+	const struct control_probe_created *created = reply ? (const struct control_probe_created *)reply->bytes : NULL;
+	struct control_failure failure = { .position = -1 };
+	struct trace *trace = NULL;
+	uint32_t status = EXIT_MISSING;
+
+	if (!created) {
+		control_failure_set(&failure, ENOTCONN, -1, "the session's reader is not running");
+	} else {
+		failure = created->failure;
+		status = created->status;
+	}
+	if (!consumer) {
+		if (!status)
+			close_probe(router, created->probe_id);
+		return;
+	}
+	if (!status) {
+		status = adopt_probe(router, consumer, create, reply, &trace, &failure);
+		if (status)
+			close_probe(router, created->probe_id);
+	}
+	answer_created(router, consumer, request->consumer_cookie, status, trace ? trace->id : 0, &failure);
+}
+
+void consumer_on_create(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	struct control_create *create = malloc(sizeof(*create));
+	struct control_create forward;
+	struct upstream_request request = {
+		.consumer = consumer->number,
+		.consumer_cookie = message->header.cookie,
+		.extra = create,
+		.done = probe_created,
+	};
+	int fds[2] = { consumer->fd, message->fd_count ? message->fds[0] : -1 };
+	struct control_failure failure = { .position = -1 };
+	int r = -ENOMEM;
+
+	if (create) {
+		memcpy(create, message->bytes, sizeof(*create));
+		forward = *create;
+		r = upstream_send(&router->upstream, &forward, CONTROL_PROBE_CREATE, sizeof(forward), fds, 1 + message->fd_count, &request);
+	}
+	if (r < 0) {
+		free(create);
+		control_failure_set(&failure, -r, -1, "asking the reader for a probe: %s", strerror(-r));
+		answer_created(router, consumer, message->header.cookie, r == -ENOTCONN ? EXIT_MISSING : EXIT_FAILED, 0, &failure);
+	}
+}
+
+void consumer_on_schema(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	const struct control_id *request = (const struct control_id *)message->bytes;
+	struct trace *trace = need_trace(router, consumer, &message->header, request->id);
+	struct control_status status = { .status = 0 };
+	CLEANUP_CLOSE int fd = -1;
+	CLEANUP_FREE void *bytes = NULL;
+
+	if (!trace)
+		return;
+	bytes = malloc(trace->route->schema_size);
+	if (bytes) {
+		struct schema_header *header = bytes;
+
+		memcpy(bytes, trace->route->schema_bytes, trace->route->schema_size);
+		header->trace_id = trace->id;
+		header->probe_id = trace->probe_id;
+		fd = segment_blob_create("tracefan-schema", bytes, trace->route->schema_size);
+	}
+	if (fd < 0) {
+		answer_failed(router, consumer, message->header.type, message->header.cookie, bytes ? fd : -ENOMEM, "schema");
+		return;
+	}
+	status.failure.position = -1;
+	memcpy(status.failure.message, trace->name, sizeof(trace->name));
+	answer_send(router, consumer, &status, CONTROL_SCHEMA, sizeof(status), message->header.cookie, &fd, 1);
+}
+
+/* The stream has come to where the kernel records all that the new filter needs: it takes over here. */
+void consumer_filter_due(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie)
+{
+	const struct pushdown_next nothing = { 0 };
+	struct consumer *consumer = consumer_find(router, number);
+	struct trace *trace = consumer ? own_trace(router, consumer, trace_id) : NULL;
+
+	if (!trace || !trace->next_pending)
+		return;
+	trace->next_pending = false;
+	if (fanout_trace_filter(trace, trace->next_filter, trace->next_kernel_filter) < 0) {
+		answer_failed(router, consumer, CONTROL_SET_FILTER, cookie, -ENOMEM, "the old filter stays");
+	} else {
+		trace->next_filter = NULL;
+		trace->next_kernel_filter = NULL;
+		(void)outlet_filter(&consumer->outlet, trace->id, cookie);
+		fanout_touch(&router->fanout, &consumer->outlet);
+		answer_status(router, consumer, CONTROL_SET_FILTER, cookie, EXIT_DONE, NULL);
+	}
+	pushdown_update(router, trace->route, &nothing);
+}
+
+static void filter_widened(struct router *router, const struct pushdown_next *next)
+{
+	struct consumer *consumer = consumer_find(router, next->consumer);
+	struct trace *trace = consumer ? own_trace(router, consumer, next->trace) : NULL;
+
+	if (!trace)
+		return;
+	/* A trace that takes no events yet has no place in the stream to wait for. */
+	if (!trace->enabled || stream_filter(router, next->consumer, next->trace, next->cookie) < 0)
+		consumer_filter_due(router, next->consumer, next->trace, next->cookie);
+}
+
+void consumer_on_set_filter(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	const struct control_set_filter *asked = (const struct control_set_filter *)message->bytes;
+	struct trace *trace = need_trace(router, consumer, &message->header, asked->id);
+	struct control_failure failure = { .position = -1 };
+	struct pushdown_next next = { .then = filter_widened, .consumer = consumer->number, .cookie = message->header.cookie };
+	uint32_t status;
+
+	if (!trace)
+		return;
+	next.trace = trace->id;
+	if (trace->next_pending) {
+		control_failure_set(&failure, EBUSY, -1, "the trace's last filter has not taken over yet");
+		answer_status(router, consumer, message->header.type, message->header.cookie, EXIT_BUSY, &failure);
+		return;
+	}
+	status = read_filter(trace->route, trace->name, asked->filter, &trace->next_filter, &trace->next_kernel_filter, &failure);
+	if (status) {
+		answer_status(router, consumer, message->header.type, message->header.cookie, status, &failure);
+		return;
+	}
+	trace->next_pending = true;
+	pushdown_update(router, trace->route, &next);
+}
+
+static void enable_answered(void *context, const struct upstream_request *request, struct control_message *reply)
+{
+	struct router *router = context;
+	struct consumer *consumer = consumer_find(router, request->consumer);
+	struct control_failure failure = { .position = -1 };
+	uint32_t status = answer_from_reader(reply, &failure);
+	const struct control_set_enabled *asked = request->extra;
+	const struct pushdown_next nothing = { 0 };
+	struct trace *trace;
+
+	if (!consumer)
+		return;
+	trace = own_trace(router, consumer, request->trace);
+	if (trace && !asked->enabled) {
+		/* What was committed until now is still the trace's. */
+		if (!status && !router_recorded(router))
+			fanout_trace_stop(trace, router_now());
+		trace->enabled = status != 0;
+		trace->claiming = trace->enabled;
+		pushdown_update(router, trace->route, &nothing);
+	} else if (trace) {
+		trace->enabled = status == 0;
+		trace->claiming = trace->enabled;
+		if (status)
+			fanout_trace_stop(trace, 0);
+	}
+	answer_status(router, consumer, CONTROL_SET_ENABLED, request->consumer_cookie, status, &failure);
+}
+
+static void send_enable(struct router *router, struct consumer *consumer, struct trace *trace, uint64_t cookie, bool enabled)
+{
+	struct control_set_enabled *forward = calloc(1, sizeof(*forward));
+	struct upstream_request request = {
+		.consumer = consumer->number,
+		.consumer_cookie = cookie,
+		.trace = trace->id,
+		.extra = forward,
+		.done = enable_answered,
+	};
+	int r = -ENOMEM;
+
+	if (forward) {
+		forward->id = trace->probe_id;
+		forward->enabled = enabled;
+		r = upstream_send(&router->upstream, forward, CONTROL_PROBE_ENABLE, sizeof(*forward), NULL, 0, &request);
+	}
+	if (r < 0) {
+		free(forward);
+		answer_failed(router, consumer, CONTROL_SET_ENABLED, cookie, r, "asking the reader");
+	}
+}
+
+static void enable_widened(struct router *router, const struct pushdown_next *next)
+{
+	struct consumer *consumer = consumer_find(router, next->consumer);
+	struct trace *trace = consumer ? own_trace(router, consumer, next->trace) : NULL;
+
+	if (!trace)
+		return;
+	/* Open before the kernel is asked, so that its first event finds the trace ready. */
+	trace->until = UINT64_MAX;
+	if (!router_recorded(router) && fanout_trace_start(trace, router_now()) < 0) {
+		trace->claiming = false;
+		answer_failed(router, consumer, CONTROL_SET_ENABLED, next->cookie, -ENOMEM, "the trace");
+		return;
+	}
+	send_enable(router, consumer, trace, next->cookie, true);
+}
+
+void consumer_on_set_enabled(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	const struct control_set_enabled *asked = (const struct control_set_enabled *)message->bytes;
+	struct trace *trace = need_trace(router, consumer, &message->header, asked->id);
+	struct pushdown_next next = { .then = enable_widened, .consumer = consumer->number, .cookie = message->header.cookie };
+
+	if (!trace)
+		return;
+	next.trace = trace->id;
+	if (trace->claiming == !!asked->enabled) {
+		answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
+		return;
+	}
+	trace->claiming = asked->enabled;
+	if (asked->enabled)
+		pushdown_update(router, trace->route, &next);
+	else
+		send_enable(router, consumer, trace, message->header.cookie, false);
+}
+
+static void trace_drop(struct router *router, struct trace *trace)
+{
+	const struct pushdown_next nothing = { 0 };
+	struct route *route = trace->route;
+	uint64_t probe_id = trace->probe_id;
+
+	if (trace->enabled && probe_id) {
+		struct control_set_enabled off = { .id = probe_id, .enabled = 0 };
+		struct upstream_request request = { .done = answer_nobody };
+
+		(void)upstream_send(&router->upstream, &off, CONTROL_PROBE_ENABLE, sizeof(off), NULL, 0, &request);
+	}
+	fanout_trace_remove(trace);
+	if (probe_id)
+		close_probe(router, probe_id);
+	pushdown_update(router, route, &nothing);
+}
+
+void consumer_on_close(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	const struct control_id *request = (const struct control_id *)message->bytes;
+	struct trace *trace = need_trace(router, consumer, &message->header, request->id);
+
+	if (!trace)
+		return;
+	trace_drop(router, trace);
+	answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
+}
+
+void consumer_on_stats(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	const struct control_id *request = (const struct control_id *)message->bytes;
+	struct trace *trace = own_trace(router, consumer, request->id);
+	struct control_stats stats = { 0 };
+
+	stats.failure.position = -1;
+	if (trace) {
+		stats.trace = fanout_trace_ledger(trace);
+	} else {
+		stats.status = EXIT_FAILED;
+		control_failure_set(&stats.failure, ENOENT, -1, "this consumer has no trace %" PRIu64, request->id);
+	}
+	answer_send(router, consumer, &stats, CONTROL_STATS, sizeof(stats), message->header.cookie, NULL, 0);
+}
+
+void consumer_unseen(void *context, struct route *route)
+{
+	struct router *router = context;
+	char name[2 * CONTROL_NAME_MAX];
+
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		struct trace model, *trace;
+		bool has = false;
+
+		if (c->state != CONSUMER_READY || !(c->flags & ATTACH_ALL_EVENTS))
+			continue;
+		for (uint32_t i = 0; i < route->trace_count; i++)
+			has |= route->traces[i]->consumer == c->number;
+		if (has)
+			continue;
+		if (route->shown)
+			(void)snprintf(name, sizeof(name), "%s", route->shown);
+		else if (*route->system)
+			(void)snprintf(name, sizeof(name), "%s:%s", route->system, route->name);
+		else
+			(void)snprintf(name, sizeof(name), "%s", route->name);
+		model = trace_model(router, c, 0, name);
+		if (fanout_trace_add(route, &model, &trace) < 0 || fanout_trace_start(trace, 0) < 0)
+			log_error("no memory for a trace of %s", name);
+	}
+}
+
+void consumer_traces_drop(struct router *router, uint64_t number)
+{
+	for (size_t i = 0; i < router->fanout.route_count; i++) {
+		struct route *route = router->fanout.routes[i];
+
+		for (uint32_t k = 0; k < route->trace_count;) {
+			if (route->traces[k]->consumer == number)
+				trace_drop(router, route->traces[k]);
+			else
+				k++;
+		}
+	}
+}

@@ -1,0 +1,17 @@
+/* What a consumer asks for about its traces. Each handler takes a checked message of its type. */
+#ifndef TRACEFAN_ROUTER_CONSUMER_TRACES_H
+#define TRACEFAN_ROUTER_CONSUMER_TRACES_H
+
+#include "router/consumer.h"
+
+void consumer_on_create(struct router *router, struct consumer *consumer, struct control_message *message);
+void consumer_on_schema(struct router *router, struct consumer *consumer, struct control_message *message);
+void consumer_on_set_filter(struct router *router, struct consumer *consumer, struct control_message *message);
+void consumer_on_set_enabled(struct router *router, struct consumer *consumer, struct control_message *message);
+void consumer_on_close(struct router *router, struct consumer *consumer, struct control_message *message);
+void consumer_on_stats(struct router *router, struct consumer *consumer, struct control_message *message);
+
+/* Takes away every trace of a consumer; what only it wanted is disabled. */
+void consumer_traces_drop(struct router *router, uint64_t number);
+
+#endif
