@@ -201,11 +201,14 @@ static bool intake_poll(struct intake *intake, int fd, short events, uint64_t de
 {
 	bool command = intake->command && !intake->command->ended;
 	bool reader = intake->session && !intake->session->reader.ended;
+	bool output = intake->stop == INTAKE_GOES_ON && intake->output->writer->may_block;
 	struct pollfd fds[] = {
 		{ .fd = fd, .events = events },
 		{ .fd = intake->signal_fd, .events = POLLIN },
 		{ .fd = command ? intake->command->pidfd : -1, .events = POLLIN },
 		{ .fd = reader ? intake->session->reader.pidfd : -1, .events = POLLIN },
+		/* Only that its reader has left: nobody waits for the next event then. */
+		{ .fd = output ? intake->output->writer->fd : -1, .events = 0 },
 	};
 	int r = monotonic_poll(fds, sizeof(fds) / sizeof(fds[0]), deadline);
 
@@ -217,6 +220,8 @@ static bool intake_poll(struct intake *intake, int fd, short events, uint64_t de
 		intake_command(intake);
 	if (fds[3].revents)
 		intake_reader(intake);
+	if (fds[4].revents & (POLLERR | POLLHUP))
+		intake_stop(intake, INTAKE_OUTPUT);
 	return fds[0].revents != 0;
 }
 

@@ -6,6 +6,7 @@
 #ifndef TRACEFAN_CLI_WRITER_H
 #define TRACEFAN_CLI_WRITER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ struct writer {
 	size_t line; /* where the unfinished line begins */
 	int fd;      /* the caller's */
 	int error;   /* -errno, 0: none */
-	int may_block;
+	bool may_block; /* no plain file */
 	/* Called before a write that might block. Returns 0 when fd takes more, a negative errno to give up. */
 	int (*wait)(void *context, int fd);
 	void *wait_context;

@@ -163,15 +163,17 @@ class Ends(unittest.TestCase):
         self.assertEqual(p.returncode, 0)
 
     def test_the_reader_of_the_pipe_leaves(self):
-        r, w = os.pipe()
-        with subprocess.Popen([FAKE, "trace", "--session", "endless", "-e", "tracepoint:a:b"], stdout=w,
-                              stderr=subprocess.PIPE) as p:
-            os.close(w)
-            os.read(r, 100)
-            os.close(r)
-            _, err = p.communicate(timeout=PATIENCE)
-        self.assertEqual(p.returncode, 0)
-        self.assertTrue(err.startswith(b"PROBE"), err)
+        """Also when no further event comes."""
+        for session in "endless", "plain":
+            r, w = os.pipe()
+            with subprocess.Popen([FAKE, "trace", "--session", session, "-e", "tracepoint:a:b"], stdout=w,
+                                  stderr=subprocess.PIPE) as p:
+                os.close(w)
+                os.read(r, 100)
+                os.close(r)
+                _, err = p.communicate(timeout=PATIENCE)
+            self.assertEqual(p.returncode, 0)
+            self.assertTrue(err.startswith(b"PROBE"), err)
 
     def test_the_disk_is_full(self):
         r = trace("endless", "-w", "/dev/full")
