@@ -1,7 +1,6 @@
 #include "router/text.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -456,20 +455,25 @@ void text_line_parse(const char *text, size_t size, struct text_line *ret)
 
 int text_event_name(const struct text_line *line, char *name, size_t room)
 {
-	const char *head = "", *at = line->name.at;
-	size_t size = line->name.size;
-	int length;
+	static const char enter[] = "sys_enter_", leave[] = "sys_exit_";
+	const char *head = enter, *at = line->name.at;
+	size_t size = line->name.size, head_size = 0;
 
 	/* A system call's body begins with its name; a name that ends with a colon stands before the body. */
 	if (size > 4 && line->body.at == at) {
-		head = line->body.size > size && at[size] == '(' ? "sys_enter_" : "sys_exit_";
+		bool enters = line->body.size > size && at[size] == '(';
+
+		head = enters ? enter : leave;
+		head_size = enters ? sizeof(enter) - 1 : sizeof(leave) - 1;
 		at += 4;
 		size -= 4;
 	}
-	if (size >= room)
+	if (head_size + size >= room)
 		return -ENAMETOOLONG;
-	length = snprintf(name, room, "%s%.*s", head, (int)size, at);
-	return (size_t)length < room ? 0 : -ENAMETOOLONG;
+	memcpy(name, head, head_size);
+	memcpy(name + head_size, at, size);
+	name[head_size + size] = '\0';
+	return 0;
 }
 
 void text_split_init(struct text_split *split)

@@ -293,6 +293,37 @@ static void lost(void **state)
 	}
 }
 
+/* As the format file has it. */
+static void event_names(void **state)
+{
+	static const struct {
+		const char *body, *name;
+	} cases[] = {
+		{ "sched_switch: a", "sched_switch" },
+		{ "sys_openat(dfd: 1)", "sys_enter_openat" },
+		{ "sys_openat -> 0x3", "sys_exit_openat" },
+		{ "sys_enter: NR 1", "sys_enter" },
+		{ "sys_enter_openat: __syscall_nr=0x101", "sys_enter_openat" },
+		{ "sys_close <-system_call_fastpath", "" },
+		{ "sys_(", "" },
+		{ ": text", "" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[256], name[64];
+		struct text_line line;
+
+		(void)snprintf(text, sizeof(text), "            bash-1977  [000] ..... 17284.993652: %s", cases[i].body);
+		parse(text, strlen(text), &line);
+		assert_int_equal(text_event_name(&line, name, sizeof(name)), 0);
+		assert_string_equal(name, cases[i].name);
+		assert_int_equal(text_event_name(&line, name, strlen(name) + 1), 0);
+		assert_int_equal(text_event_name(&line, name, strlen(name)), -ENAMETOOLONG);
+	}
+}
+
 static void graph(void **state)
 {
 	static const struct {
@@ -438,6 +469,7 @@ int main(void)
 		cmocka_unit_test(events),
 		cmocka_unit_test(other_kinds),
 		cmocka_unit_test(lost),
+		cmocka_unit_test(event_names),
 		cmocka_unit_test(graph),
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(split_in_pieces),
