@@ -433,9 +433,9 @@ static void split_stops(void **state)
 /* Lines around the limit, fed whole and in pieces: no byte is lost, and no empty line appears. */
 static void split_long_lines(void **state)
 {
-	static const size_t sizes[] = { TEXT_LINE_MAX - 1, TEXT_LINE_MAX, TEXT_LINE_MAX + 1, 2 * TEXT_LINE_MAX,
-		2 * TEXT_LINE_MAX + 5 };
-	static const size_t pieces[] = { 4096, 4095, TEXT_LINE_MAX, 4 * TEXT_LINE_MAX };
+	static const size_t sizes[] = { TEXT_LINE_MAX - 1, TEXT_LINE_MAX, TEXT_LINE_MAX + 1, 2 * (size_t)TEXT_LINE_MAX,
+		2 * (size_t)TEXT_LINE_MAX + 5 };
+	static const size_t pieces[] = { 4096, 4095, TEXT_LINE_MAX, 4 * (size_t)TEXT_LINE_MAX };
 	const size_t room = 4 * (size_t)TEXT_LINE_MAX;
 	char *stream = malloc(room), *text = malloc(room);
 

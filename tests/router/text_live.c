@@ -30,9 +30,9 @@
 
 static struct trace_instance instance;
 
-/* What is probed. Its arguments are the ones that are traced. */
-__attribute__((noinline, noclone)) int text_live_probed(const char *s, uint64_t u, int32_t n, const char *const *list);
-int text_live_probed(const char *s, uint64_t u, int32_t n, const char *const *list)
+/* What is probed. Its arguments are the ones that are traced; called by a pointer that the compiler can't see
+ * through, so that no copy of it is called instead. */
+static int probed(const char *s, uint64_t u, int32_t n, const char *const *list)
 {
 	__asm__ volatile("" : : "r"(s), "r"(u), "r"(n), "r"(list) : "memory");
 	return n - 1;
@@ -164,8 +164,10 @@ static int take_text(void *context, const struct text_joined *joined)
 	if (line->kind != TEXT_EVENT)
 		return TEXT_JOIN_DONE;
 	kind = kind_of_line(line);
-	if (!kind)
+	if (!kind) {
 		fail_msg("an event that isn't traced: %.*s", (int)line->whole.size, line->whole.at);
+		return -EINVAL;
+	}
 	r = text_fields_encode(&kind->text, &line->body, payload, sizeof(payload), &size, &suspect);
 	if (r == -EAGAIN && !joined->last)
 		return TEXT_JOIN_OPEN;
@@ -313,7 +315,10 @@ static void compare_event(const struct event *text, const struct event *raw)
 {
 	struct kind *kind;
 
-	assert_non_null(raw->kind);
+	if (!raw || !raw->kind) {
+		fail_msg("in raw there is no event like this %s", text->kind->name);
+		return;
+	}
 	assert_string_equal(text->kind->name, raw->kind->name);
 	/* Printed microseconds are rounded. */
 	assert_int_equal(text->time / 1000, (raw->time + 500) / 1000);
@@ -338,8 +343,8 @@ static size_t compare_all(void)
 		for (size_t i = 0; i < text.count; i++) {
 			if (text.at[i].cpu != (uint32_t)cpu)
 				continue;
-			assert_true(at < raw.count);
-			compare_event(&text.at[i], &raw.at[at++]);
+			compare_event(&text.at[i], at < raw.count ? &raw.at[at] : NULL);
+			at++;
 		}
 		assert_int_equal(at, raw.count);
 		compared += at;
@@ -430,10 +435,10 @@ static int find_place(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-/* Registers a probe on text_live_probed by a descriptor, so that the program's path is no matter. */
+/* Registers a probe on probed by a descriptor, so that the program's path is no matter. */
 static void define_probe(char kind, const char *name, const char *arguments)
 {
-	struct place place = { .address = (uintptr_t)text_live_probed };
+	struct place place = { .address = (uintptr_t)probed };
 	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	assert_true(self >= 0);
@@ -462,7 +467,7 @@ static const char *const strings[] = {
 	"\x01\x7f\xff\x80 not UTF-8",
 	"(fault)",
 	"tab\there",
-	"x\"\n            evil-1       [000] .....     1.000000: own_" TAG "x: (0x1234) s=\"forged\" tfc_0_guess=0",
+	"x\"\n            evil-1       [000] .....     1.000000: own_guess: (0x1234) s=\"forged\" tfc_0_guess=0",
 	"\n            evil-1       [000] .....     1.000000: sched_process_exit: comm=evil pid=1 prio=1 group_dead=true",
 	"\nCPU:0 [LOST 12345 EVENTS]\n",
 	"\n => symbol\n# comment\n",
@@ -471,11 +476,12 @@ static const char *const strings[] = {
 
 static void call_with_strings(void)
 {
+	int (*volatile call)(const char *, uint64_t, int32_t, const char *const *) = probed;
 	static const char *const list[] = { "one", "t\"wo", "th\nree" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		(void)text_live_probed(strings[i], UINT64_MAX - i, -5 + (int32_t)i, list);
-	(void)text_live_probed((const char *)1, 0, 0, list);
+		(void)call(strings[i], UINT64_MAX - i, -5 + (int32_t)i, list);
+	(void)call((const char *)1, 0, 0, list);
 }
 
 static void run_a_program(const char *path)

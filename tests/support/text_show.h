@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ struct text_show {
 	size_t size;
 };
 
-static inline void text_show_add(struct text_show *show, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline void text_show_add(struct text_show *show, const char *format, ...)
 {
 	va_list arguments;
 	int size;
@@ -38,15 +39,26 @@ static inline void text_show_value(struct text_show *show, const struct schema *
 	int r = schema_read_bytes(schema, field, payload, size, &bytes, &length);
 
 	if (r) {
-		text_show_add(show, r == -ENODATA ? "-" : "!%d", r);
+		if (r == -ENODATA)
+			text_show_add(show, "-");
+		else
+			text_show_add(show, "!%d", r);
 	} else if (field->kind == SCHEMA_STRING) {
 		text_show_add(show, "\"");
 		for (size_t i = 0; i < length; i++)
-			text_show_add(show, bytes[i] >= ' ' && bytes[i] < 127 ? "%c" : "\\x%02x", bytes[i]);
+			if (bytes[i] >= ' ' && bytes[i] < 127)
+				text_show_add(show, "%c", bytes[i]);
+			else
+				text_show_add(show, "\\x%02x", bytes[i]);
 		text_show_add(show, "\"");
 	} else if (field->kind == SCHEMA_INTEGER) {
 		r = schema_read_integer(schema, field, payload, size, &value);
-		text_show_add(show, r ? "!" : field->flags & SCHEMA_SIGNED ? "%" PRId64 : "%" PRIu64, value);
+		if (r)
+			text_show_add(show, "!%d", r);
+		else if (field->flags & SCHEMA_SIGNED)
+			text_show_add(show, "%" PRId64, (int64_t)value);
+		else
+			text_show_add(show, "%" PRIu64, value);
 	} else {
 		for (size_t i = 0; schema_read_element(schema, field, payload, size, i, &value) == 0; i++)
 			text_show_add(show, "%" PRIx64 ",", value);

@@ -55,6 +55,7 @@ static inline int trace_instance_open(const struct trace_instance *instance, con
 }
 
 /* Returns 0 or -errno. */
+__attribute__((format(printf, 3, 4)))
 static inline int trace_instance_write(const struct trace_instance *instance, const char *file, const char *format, ...)
 {
 	char text[2048];
