@@ -46,7 +46,8 @@ int identity_resolve(const struct reader_options *options, uid_t *ret_router, st
 	const char **ret_missing)
 {
 	const char *name = options->group ? options->group : "tracefan";
-	const struct group *group = getgrnam(name);
+	/* Who isn't root can give a socket to a group only if they are in it, so they have to ask for one. */
+	const struct group *group = options->group || geteuid() == 0 ? getgrnam(name) : NULL;
 	struct policy policy = { .has_group = group != NULL };
 
 	if (!group && options->group) {

@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Bytes of a replay's pool. */
+#define REPLAY_POOL (UINT64_C(64) << 20)
 /* What one read of trace_pipe brings at most. */
 #define TEXT_SLOT 8192
 /* How long the router is waited for after the end, each time that it shows signs of life. */
@@ -76,7 +78,7 @@ static void end_stream(struct reader *reader)
 
 static void proceed(struct reader *reader, uint64_t now)
 {
-	if (reader->state == READER_RUNNING && reader->source->finished)
+	if (reader->state == READER_RUNNING && reader->source->drained)
 		reader_stop(reader, END_FINISHED, "the recording is at its end");
 	if (reader->state == READER_STOPPING && nobody_listens(reader))
 		reader->state = READER_DONE;
@@ -304,6 +306,56 @@ static int start_source(struct reader *reader)
 	return r < 0 ? fail(reader, r == -EPROTO ? EXIT_MISSING : EXIT_FAILED, r, "reading of the instance") : 0;
 }
 
+static int open_replay(struct reader *reader, struct tracedir_problem *problem)
+{
+	const char *input = reader->options->input;
+
+	switch (reader->options->source) {
+	case OPTIONS_TEXT_FILE:
+		return replay_text_open(input, &reader->replay, problem);
+	case OPTIONS_PAGES:
+		return replay_pages_open(input, &reader->replay, problem);
+	default:
+		return replay_recording_open(input, &reader->replay, problem);
+	}
+}
+
+/* The recorded session's pool may have been large, and its entries come in an order that counts on it. Slots cost memory
+ * only once they are used, and the last returned is used first. */
+static uint32_t replay_slots(const struct reader *reader)
+{
+	uint64_t count = REPLAY_POOL / reader->replay->slot_size;
+
+	return count > POOL_SLOT_COUNT_MAX ? POOL_SLOT_COUNT_MAX : (uint32_t)count;
+}
+
+static int start_replay(struct reader *reader)
+{
+	struct tracedir_problem problem;
+	int r = open_replay(reader, &problem);
+
+	if (r < 0)
+		return tell(reader, &problem, r);
+	recorded_open(&reader->recorded, reader->replay);
+	reader->provider = &reader->recorded.provider;
+	reader->policy.file = true;
+	r = pool_writer_create(replay_slots(reader), reader->replay->slot_size, &reader->pool);
+	if (r < 0)
+		return fail(reader, EXIT_FAILED, r, "slot pool");
+	reader->has_pool = true;
+	/* Files are always ready, so there is nothing that a ring could wait for. */
+	r = loop_open(false, WATCHES_MORE, &reader->loop);
+	if (!r)
+		r = source_file_open(reader->replay, &reader->recorded.asked, &reader->loop, &reader->pool,
+			reader->options->interval, &reader->source);
+	return r < 0 ? fail(reader, EXIT_FAILED, r, "replay") : 0;
+}
+
+static bool is_live(const struct reader *reader)
+{
+	return reader->options->source == OPTIONS_RAW || reader->options->source == OPTIONS_TEXT;
+}
+
 static int start(struct reader *reader)
 {
 	const char *missing = NULL;
@@ -315,10 +367,10 @@ static int start(struct reader *reader)
 		return r;
 	}
 	r = start_directory(reader);
-	if (!r)
+	if (!r && is_live(reader))
 		r = start_instance(reader);
 	if (!r)
-		r = start_source(reader);
+		r = is_live(reader) ? start_source(reader) : start_replay(reader);
 	if (r < 0)
 		return r;
 	r = watch_all(reader);
@@ -407,6 +459,7 @@ static void end(struct reader *reader)
 		if (r < 0)
 			(void)fail(reader, reader->status ? reader->status : EXIT_FAILED, r, "removal of the instance");
 	}
+	replay_close(reader->replay);
 	session_dir_remove(&reader->dir);
 	answer_stops(reader);
 	for (size_t i = 0; i < READER_OPERATORS_MAX; i++)

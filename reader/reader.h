@@ -9,6 +9,7 @@
 #include "reader/peer.h"
 #include "reader/policy.h"
 #include "reader/provider.h"
+#include "reader/recorded.h"
 #include "reader/session_dir.h"
 #include "reader/source.h"
 #include "shm/pool.h"
@@ -34,6 +35,8 @@ struct reader {
 	struct instance instance; /* live sessions only */
 	bool has_instance;
 	struct live live;
+	struct replay *replay;    /* of files only */
+	struct recorded recorded;
 	struct provider *provider;
 	struct policy policy;
 	uid_t router_uid;

@@ -13,6 +13,7 @@
 #define SOURCE_MARKS_MAX 64
 
 struct source;
+struct replay;
 
 struct source_ops {
 	const char *name;
@@ -37,8 +38,7 @@ struct source {
 	uint64_t interval;     /* ns */
 	uint64_t deadline;     /* when step is due at the latest; LOOP_NEVER while only a wake-up matters */
 	bool connected;        /* a router reads the pool */
-	bool drained;          /* after stop: everything is published */
-	bool finished;         /* a file source came to its end by itself */
+	bool drained;          /* everything is published: after stop, or since a file is at its end */
 	uint64_t clock_noted;  /* when the last POOL_CLOCK was published */
 	struct loop_watch slots; /* fires when the router has returned slots to a reader that waits for them */
 	bool returned;         /* it fired */
@@ -54,6 +54,10 @@ int source_raw_open(const struct instance *instance, struct loop *loop, struct p
 	struct source **ret);
 int source_text_open(const struct instance *instance, const char *tag, struct loop *loop, struct pool_writer *pool,
 	uint64_t interval, struct source **ret);
+
+/* `asked` turns true when the replay shall begin; both outlive the source. The loop needs no locking. */
+int source_file_open(struct replay *replay, const bool *asked, struct loop *loop, struct pool_writer *pool, uint64_t interval,
+	struct source **ret);
 
 /* Takes NULL. */
 void source_close(struct source *source);

@@ -1,0 +1,73 @@
+#include "reader/recording_frame.h"
+
+#include "base/checked.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* More CPUs than any kernel is built for. */
+#define CPUS_MAX 8192
+
+static bool text_ends(const char *text, size_t size)
+{
+	return memchr(text, 0, size) != NULL;
+}
+
+const char *recording_header_refused(const struct recording_header *header)
+{
+	if (header->magic == __builtin_bswap64(RECORDING_MAGIC))
+		return "recorded on a machine of the other byte order; replay it on one of its own";
+	if (header->magic != RECORDING_MAGIC)
+		return "not a tracefan recording (--text replays an ftrace text log, --pages raw pages)";
+	if (header->version != RECORDING_VERSION || header->incompatible)
+		return "recorded by a newer tracefan";
+	if (header->source != SOURCE_RAW && header->source != SOURCE_TEXT)
+		return "the header names no source";
+	if (!header->subbuf_size || header->subbuf_size > POOL_SLOT_SIZE_MAX)
+		return "the header's sub-buffer size is impossible";
+	if (!header->cpu_count || header->cpu_count > CPUS_MAX)
+		return "the header's number of CPUs is impossible";
+	if (!text_ends(header->session, sizeof(header->session)) || !text_ends(header->group, sizeof(header->group)) ||
+		!text_ends(header->tag, sizeof(header->tag)))
+		return "a name in the header has no end";
+	return NULL;
+}
+
+int recording_frame_check(const struct recording_frame *frame, uint64_t left, uint64_t *ret_size)
+{
+	if (left < sizeof(*frame) || frame->size > left - sizeof(*frame))
+		return -ENODATA;
+	if ((frame->kind < FRAME_FACTS || frame->kind > FRAME_END) && frame->flags & FRAME_INCOMPATIBLE)
+		return -EBADMSG;
+	/* The padding of the last frame may be missing without harm. */
+	*ret_size = align_up(sizeof(*frame) + frame->size, RECORDING_ALIGN);
+	if (*ret_size > left)
+		*ret_size = left;
+	return 0;
+}
+
+int recording_format_check(const struct recording_format *format, uint64_t size)
+{
+	if (format->format_size > size - sizeof(*format))
+		return -EBADMSG;
+	if (format->kind < PROBE_TRACEPOINT || format->kind > PROBE_USDT)
+		return -EBADMSG;
+	return text_ends(format->system, sizeof(format->system)) && text_ends(format->event, sizeof(format->event)) &&
+			       text_ends(format->name, sizeof(format->name)) ?
+		       0 :
+		       -EBADMSG;
+}
+
+int recording_entry_check(const struct pool_entry *entry, uint64_t size, uint32_t slot_size)
+{
+	if (entry->kind < POOL_DATA || entry->kind > POOL_END)
+		return -EBADMSG;
+	if (entry->kind != POOL_DATA)
+		return 0;
+	return entry->length <= slot_size && entry->length <= size - sizeof(*entry) ? 0 : -EBADMSG;
+}
+
+bool recording_entry_played(const struct pool_entry *entry)
+{
+	return entry->kind == POOL_DATA || entry->kind == POOL_BUSY || entry->kind == POOL_SWEEP || entry->kind == POOL_CLOCK;
+}

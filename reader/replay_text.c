@@ -1,0 +1,80 @@
+/* An ftrace text log: `cat trace`, `cat trace_pipe`, `trace-cmd report`. Handed over in pieces that end with a line. */
+#include "reader/replay.h"
+
+#include "base/cleanup.h"
+#include "base/exit_status.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define PIECE 65536
+
+struct text_log {
+	struct replay replay;
+	int fd;
+	uint64_t size, at;
+	char piece[PIECE];
+};
+
+static int next(struct replay *replay, struct replay_item *ret)
+{
+	struct text_log *log = (struct text_log *)replay;
+	uint64_t left = log->size - log->at;
+	size_t length = left < PIECE ? (size_t)left : PIECE;
+	const char *end;
+	int r;
+
+	if (!length)
+		return 0;
+	r = replay_read(log->fd, log->at, log->piece, length);
+	if (r < 0)
+		return r;
+	/* A line longer than a piece is cut; the last line may lack its newline. */
+	end = length == left ? NULL : memrchr(log->piece, '\n', length);
+	if (end)
+		length = (size_t)(end - log->piece) + 1;
+	*ret = (struct replay_item){
+		.entry = { .kind = POOL_DATA, .cpu = POOL_CPU_ALL, .length = (uint32_t)length }, .fd = log->fd, .offset = log->at
+	};
+	log->at += length;
+	return 1;
+}
+
+static void text_log_close(struct replay *replay)
+{
+	struct text_log *log = (struct text_log *)replay;
+
+	(void)close_fd(log->fd);
+	free(log);
+}
+
+static const struct replay_ops text_ops = { .next = next, .close = text_log_close };
+
+int replay_text_open(const char *path, struct replay **ret, struct tracedir_problem *ret_problem)
+{
+	struct text_log *log = calloc(1, sizeof(*log));
+	uint32_t tag;
+
+	if (!log)
+		return replay_problem(ret_problem, EXIT_FAILED, -ENOMEM, "%s", strerror(ENOMEM));
+	log->replay.ops = &text_ops;
+	log->replay.source = SOURCE_TEXT;
+	log->replay.slot_size = PIECE;
+	log->replay.cpu_count = 1;
+	log->replay.any_event = true;
+	log->fd = replay_open_file(path, &log->size, ret_problem);
+	if (log->fd < 0) {
+		int r = log->fd;
+
+		replay_close(&log->replay);
+		return r;
+	}
+	/* No line of the log can bear it, so none is taken for a mark of this session. */
+	if (getrandom(&tag, sizeof(tag), 0) == sizeof(tag))
+		(void)snprintf(log->replay.tag, sizeof(log->replay.tag), "%08x", tag);
+	*ret = &log->replay;
+	return 0;
+}
