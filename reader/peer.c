@@ -85,7 +85,7 @@ static void ready(void *context, short revents)
 	for (int i = 0; !r && !peer->unsent && i < MESSAGES_MAX; i++)
 		r = receive(peer);
 	if (r < 0 && r != -EAGAIN) {
-		if (r != -ECONNRESET)
+		if (r != -ECONNRESET && r != -EPIPE)
 			log_warning("connection of process %d closed: %s", (int)peer->pid, strerror(-r));
 		peer_close(peer);
 		return;
