@@ -129,34 +129,43 @@ static bool lane_fill(struct merge *merge, struct merge_lane *lane)
 	return true;
 }
 
+/* The first time at which an event of `lane` has to wait for one of `other`, which has nothing before
+ * `time`: of equal times the lower CPU is first. UINT64_MAX: it never has to. */
+static uint64_t lane_limit(const struct merge_lane *lane, const struct merge_lane *other, uint64_t time)
+{
+	return lane->cpu < other->cpu && time < UINT64_MAX ? time + 1 : time;
+}
+
+/* What is known of a lane: its head's time, or, when it has none, the least time that it may still get. */
+static uint64_t lane_time(const struct merge_lane *lane)
+{
+	return lane->open ? lane->head.time : lane_horizon(lane);
+}
+
 int merge_next_slow(struct merge *merge, struct merge_event *ret)
 {
 	struct merge_lane *best = NULL;
-	uint64_t second = UINT64_MAX;
+	uint64_t limit = UINT64_MAX;
 
 	merge->current = NULL;
 	for (uint32_t i = 0; i < merge->lane_count; i++) {
 		struct merge_lane *lane = &merge->lanes[i];
-		uint64_t time;
 
-		if (!lane_fill(merge, lane)) {
-			time = lane_horizon(lane);
-			second = time < second ? time : second;
-			continue;
-		}
-		time = lane->head.time;
-		if (!best || time < best->head.time) {
-			if (best && best->head.time < second)
-				second = best->head.time;
+		if (lane_fill(merge, lane) && (!best || lane->head.time < best->head.time))
 			best = lane;
-		} else if (time < second) {
-			second = time;
-		}
 	}
-	if (!best || best->head.time > second)
+	if (!best)
+		return 0;
+	for (uint32_t i = 0; i < merge->lane_count; i++) {
+		const struct merge_lane *lane = &merge->lanes[i];
+		uint64_t time = lane == best ? UINT64_MAX : lane_limit(best, lane, lane_time(lane));
+
+		limit = time < limit ? time : limit;
+	}
+	if (best->head.time >= limit)
 		return 0;
 	merge->current = best;
-	merge->limit = second;
+	merge->limit = limit;
 	*ret = (struct merge_event){
 		.data = best->head.data,
 		.size = best->head.size,

@@ -2,7 +2,10 @@
  *
  * Each CPU is a lane: a queue of slots whose events are in time order. The next event of the merged stream
  * is the earliest head of all lanes, as soon as every lane that has nothing queued is known to have nothing
- * older (its horizon): an idle CPU's horizon comes from the reader's sweeps. */
+ * older (its horizon): an idle CPU's horizon comes from the reader's sweeps.
+ *
+ * Events of one time are in the order of their CPUs, whatever came first: the order is total and does not
+ * depend on when slots arrive, so that a router which takes over from another finds the same one. */
 #ifndef TRACEFAN_ROUTER_MERGE_H
 #define TRACEFAN_ROUTER_MERGE_H
 
@@ -49,7 +52,7 @@ struct merge {
 	const struct page_layout *layout;
 	struct merge_hooks hooks;
 	struct merge_lane *current; /* the lane that merge_next returned an event of */
-	uint64_t limit;             /* the current lane may go on up to this time without another choice */
+	uint64_t limit;             /* the current lane may go on before this time without another choice */
 };
 
 struct merge_event {
@@ -85,7 +88,7 @@ static inline int merge_next(struct merge *merge, struct merge_event *ret)
 	if (lane) {
 		lane->last_time = lane->head.time;
 		if (page_next(&lane->cursor, &lane->head) == 1) {
-			if (lane->head.time <= merge->limit) {
+			if (lane->head.time < merge->limit) {
 				ret->data = lane->head.data;
 				ret->size = lane->head.size;
 				ret->time = lane->head.time;

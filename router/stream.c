@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Entries taken between two publications: large enough that a batch pays for its wake-ups, small enough
@@ -49,7 +50,19 @@ static void slot_released(void *context, uint32_t slot)
 {
 	struct router *router = context;
 
-	pool_reader_return(&router->pool, slot);
+	router->stream.done[router->stream.done_count++] = slot;
+}
+
+/* Publishes what was copied, then gives the slots back that it came from. */
+static void publish(struct router *router)
+{
+	struct stream *stream = &router->stream;
+
+	fanout_publish(&router->fanout);
+	for (uint32_t i = 0; i < stream->done_count; i++)
+		pool_reader_return(&router->pool, stream->done[i]);
+	stream->done_count = 0;
+	(void)pool_reader_wake(&router->pool);
 }
 
 int stream_init(struct router *router)
@@ -61,6 +74,9 @@ int stream_init(struct router *router)
 		.release = slot_released,
 	};
 
+	router->stream.done = calloc(router->pool.slot_count, sizeof(*router->stream.done));
+	if (!router->stream.done)
+		return -ENOMEM;
 	text_join_init(&router->stream.text);
 	return merge_init(&router->stream.merge, router->welcome.cpu_count, &router->layout, &hooks);
 }
@@ -69,6 +85,8 @@ void stream_release(struct router *router)
 {
 	merge_release(&router->stream.merge);
 	text_join_release(&router->stream.text);
+	free(router->stream.done);
+	router->stream.done = NULL;
 }
 
 static int text_joined(void *context, const struct text_joined *joined);
@@ -337,7 +355,7 @@ static void text_data(struct router *router, const struct pool_entry *entry, con
 		log_error("text of %u bytes: %s", entry->length, strerror(-r));
 		router->fanout.undecodable++;
 	}
-	pool_reader_return(&router->pool, entry->slot);
+	slot_released(router, entry->slot);
 }
 
 /* ---- entries ---- */
@@ -350,7 +368,7 @@ static void raw_data(struct router *router, const struct pool_entry *entry, cons
 	if (r < 0) {
 		log_error("sub-buffer of cpu %u: %s", entry->cpu, strerror(-r));
 		router->fanout.undecodable++;
-		pool_reader_return(&router->pool, entry->slot);
+		slot_released(router, entry->slot);
 	}
 }
 
@@ -438,7 +456,6 @@ int stream_take(struct router *router)
 	if (r == 0 && router_text(router))
 		(void)text_join_flush(&router->stream.text, text_joined, router);
 	flushes_settle(router);
-	fanout_publish(&router->fanout);
-	(void)pool_reader_wake(&router->pool);
+	publish(router);
 	return r;
 }

@@ -35,6 +35,10 @@ struct stream {
 	uint32_t mark_count;
 	struct record_clock clock; /* the last one; mono 0: none yet */
 	uint64_t told_lost;        /* counted kernel losses that the pages told of */
+	/* Slots whose events have all been copied: they go back once the copies are published, so that a router
+	 * that dies in between leaves its successor the slots of everything that nobody saw. */
+	uint32_t *done;
+	uint32_t done_count;
 };
 
 /* Returns 0 or -errno. */

@@ -144,6 +144,41 @@ static void test_idle_lane_holds_back_until_swept(void **state)
 	free(page);
 }
 
+/* Equal times are in the order of the CPUs, even if the higher one's came first. */
+static void test_equal_times_wait_for_the_lower_cpu(void **state)
+{
+	const uint64_t a[] = { 100, 200 }, b[] = { 100, 100, 200 };
+	void *pa = make_page(a, 2), *pb = make_page(b, 3);
+	struct merge_event event;
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench, 2);
+	merge_sweep(&bench.merge, 100);
+	add(&bench, 1, 1, pb);
+	/* CPU 0 may still bring one of time 100. */
+	assert_int_equal(merge_next(&bench.merge, &event), 0);
+	add(&bench, 0, 2, pa);
+	assert_int_equal(merge_next(&bench.merge, &event), 1);
+	assert_int_equal(event.cpu, 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(merge_next(&bench.merge, &event), 1);
+		assert_int_equal(event.cpu, 1);
+		assert_int_equal(event.time, 100);
+	}
+	assert_int_equal(merge_next(&bench.merge, &event), 1);
+	assert_int_equal(event.cpu, 0);
+	assert_int_equal(event.time, 200);
+	assert_int_equal(merge_next(&bench.merge, &event), 0);
+	merge_sweep(&bench.merge, UINT64_MAX);
+	assert_int_equal(merge_next(&bench.merge, &event), 1);
+	assert_int_equal(event.cpu, 1);
+	assert_int_equal(merge_next(&bench.merge, &event), 0);
+	merge_release(&bench.merge);
+	free(pa);
+	free(pb);
+}
+
 static void test_damage_gives_the_slot_back(void **state)
 {
 	const uint64_t a[] = { 100 };
@@ -251,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_lanes_interleave),
 		cmocka_unit_test(test_idle_lane_holds_back_until_swept),
+		cmocka_unit_test(test_equal_times_wait_for_the_lower_cpu),
 		cmocka_unit_test(test_damage_gives_the_slot_back),
 		cmocka_unit_test(test_held_counts_what_was_not_told),
 		cmocka_unit_test(test_wrong_cpu_is_refused),
