@@ -19,6 +19,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 /* How long a consumer may take to leave after the end of its session. */
 #define END_PATIENCE_NS 5000000000U
@@ -152,6 +153,15 @@ static void take_upstream(struct router *router)
 	}
 }
 
+static void take_signal(struct router *router)
+{
+	struct signalfd_siginfo info;
+
+	/* Read, or the loop would not sleep any more; which of the two signals it was is no matter. */
+	if (read(router->signal_fd, &info, sizeof(info)) > 0)
+		router->stop = true;
+}
+
 static void handle(struct router *router, void *tag)
 {
 	if (tag == &router->listen_fd)
@@ -159,7 +169,7 @@ static void handle(struct router *router, void *tag)
 	else if (tag == &router->upstream)
 		take_upstream(router);
 	else if (tag == &router->signal_fd)
-		router->stop = true;
+		take_signal(router);
 	else if (tag == &router->pool)
 		(void)wake_clear(router->pool.filled_fd);
 	else
