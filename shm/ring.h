@@ -131,6 +131,14 @@ static inline int ring_reader_take(struct ring_reader *reader, const struct reco
 	return 1;
 }
 
+/* The next record when it can be had without a look at the writer's page; false: ask ring_reader_next. For a
+ * caller whose own fast case must not pay for the other. */
+static inline bool ring_reader_next_fast(struct ring_reader *reader, const struct record_header **ret)
+{
+	return reader->overflow == RING_DROP && reader->position != reader->limit &&
+	       reader->position - reader->released < reader->capacity / 8 && ring_reader_take(reader, ret) > 0;
+}
+
 /* The next record, valid until the next call on this reader. Returns 1, 0 (none now), or
  * -EBADMSG (the writer broke the layout: the ring can't be read further),
  * -EOVERFLOW (RING_OVERWRITE: records were overwritten, `lost_events` says how many were events; reading
@@ -139,10 +147,7 @@ static inline int ring_reader_take(struct ring_reader *reader, const struct reco
  * from ring_reader_payload_size and loads every other field once. */
 static inline int ring_reader_next(struct ring_reader *reader, const struct record_header **ret)
 {
-	if (reader->overflow == RING_DROP && reader->position != reader->limit &&
-		reader->position - reader->released < reader->capacity / 8 && ring_reader_take(reader, ret) > 0)
-		return 1;
-	return ring_reader_next_slow(reader, ret);
+	return ring_reader_next_fast(reader, ret) ? 1 : ring_reader_next_slow(reader, ret);
 }
 
 /* Payload bytes of the record that ring_reader_next returned last, never more than the record that was

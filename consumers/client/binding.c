@@ -63,7 +63,7 @@ int binding_make(struct tfan_trace *trace, const struct shape_plan *plan, tfan_h
 	int rc = 0;
 
 	if (binding) {
-		binding->filled = malloc(plan->size);
+		binding->filled = calloc(1, plan->size);
 		binding->members = calloc(plan->member_count + 1, sizeof(*binding->members));
 		binding->condition = strdup(plan->condition);
 	}
@@ -73,10 +73,11 @@ int binding_make(struct tfan_trace *trace, const struct shape_plan *plan, tfan_h
 	}
 	binding->handler = handler;
 	binding->context = context;
-	binding->size = plan->size;
 	binding->member_count = plan->member_count;
-	for (size_t i = 0; rc == 0 && i < plan->member_count; i++)
+	for (size_t i = 0; rc == 0 && i < plan->member_count; i++) {
 		rc = bind_member(trace, &plan->members[i], &binding->members[i]);
+		binding->string_count += !shape_is_integer(plan->members[i].kind);
+	}
 	if (rc) {
 		binding_free(binding);
 		return rc;
@@ -87,32 +88,29 @@ int binding_make(struct tfan_trace *trace, const struct shape_plan *plan, tfan_h
 
 static void store_integer(const struct binding_member *member, void *at, uint64_t value)
 {
-	const uint8_t one = member->kind == TFAN_MEMBER_BOOL ? value != 0 : (uint8_t)value;
-	const uint16_t two = member->is_big_endian ? __builtin_bswap16((uint16_t)value) : (uint16_t)value;
-	const uint32_t four = member->is_big_endian ? __builtin_bswap32((uint32_t)value) : (uint32_t)value;
-	const uint64_t eight = member->is_big_endian ? __builtin_bswap64(value) : value;
+	bool swap = member->is_big_endian;
 
 	switch (member->size) {
 	case 1:
-		memcpy(at, &one, sizeof(one));
+		*(uint8_t *)at = member->kind == TFAN_MEMBER_BOOL ? value != 0 : (uint8_t)value;
 		break;
 	case 2:
-		memcpy(at, &two, sizeof(two));
+		memcpy(at, &(uint16_t){ swap ? __builtin_bswap16((uint16_t)value) : (uint16_t)value }, 2);
 		break;
 	case 4:
-		memcpy(at, &four, sizeof(four));
+		memcpy(at, &(uint32_t){ swap ? __builtin_bswap32((uint32_t)value) : (uint32_t)value }, 4);
 		break;
 	default:
-		memcpy(at, &eight, sizeof(eight));
+		memcpy(at, &(uint64_t){ swap ? __builtin_bswap64(value) : value }, 8);
 		break;
 	}
 }
 
 /* Room for all strings of an event, so that none moves while the others are copied: each lies inside the
  * payload, and they may overlap there. */
-static int make_room(struct binding_strings *strings, const struct tfan_event *event, size_t members)
+static int make_room(struct binding_strings *strings, const struct tfan_event *event, size_t count)
 {
-	size_t need = members * ((size_t)event->payload_size + 1);
+	size_t need = count * ((size_t)event->payload_size + 1);
 	char *more;
 
 	strings->used = 0;
@@ -150,28 +148,49 @@ static int fill_string(const struct binding_member *member, const struct tfan_ev
 	return rc;
 }
 
+static size_t size_of(const struct binding_member *member)
+{
+	switch (member->kind) {
+	case TFAN_MEMBER_STRING:
+		return sizeof(const char *);
+	case TFAN_MEMBER_STRING_ADDRESS:
+		return sizeof(struct tfan_string_address);
+	default:
+		return member->size;
+	}
+}
+
+static int fill_member(const struct binding_member *member, const struct tfan_event *event, void *at,
+	struct binding_strings *strings)
+{
+	uint64_t value;
+	int rc;
+
+	if (!shape_is_integer((enum tfan_member_kind)member->kind))
+		return fill_string(member, event, at, strings);
+	rc = event_integer(event, &event->part->fields[member->field], &value);
+	if (rc == 0)
+		store_integer(member, at, value);
+	return rc;
+}
+
 int binding_fill(struct binding *binding, const struct tfan_event *event, struct binding_strings *strings)
 {
-	int rc = make_room(strings, event, binding->member_count);
+	const struct binding_member *member = binding->members, *end = member + binding->member_count;
+	int rc = binding->string_count ? make_room(strings, event, binding->string_count) : 0;
 
 	if (rc)
 		return rc;
-	memset(binding->filled, 0, binding->size);
-	for (size_t i = 0; i < binding->member_count; i++) {
-		const struct binding_member *member = &binding->members[i];
+	for (; member < end; member++) {
 		uint8_t *at = (uint8_t *)binding->filled + member->offset;
-		uint64_t value;
 
-		if (shape_is_integer((enum tfan_member_kind)member->kind)) {
-			rc = tfan_event_u64(event, member->field, &value);
-			if (rc == 0)
-				store_integer(member, at, value);
-		} else {
-			rc = fill_string(member, event, at, strings);
-		}
-		/* What a line of a text source did not have stays zero. */
-		if (rc && rc != -ENODATA)
+		rc = fill_member(member, event, at, strings);
+		if (__builtin_expect(rc == 0, 1))
+			continue;
+		if (rc != -ENODATA)
 			return rc;
+		/* The line of a text source did not have it. */
+		memset(at, 0, size_of(member));
 	}
 	return 0;
 }

@@ -12,16 +12,15 @@
 struct binding {
 	tfan_handler handler;
 	void *context;
-	void *filled; /* the structure; owned */
-	size_t size;  /* of it */
+	void *filled; /* the structure; owned. Members that no table names stay zero */
 	struct binding_member {
 		size_t offset;
-		uint8_t size;
+		uint8_t size; /* of an integer */
 		uint8_t kind; /* enum tfan_member_kind */
 		bool is_big_endian;
 		unsigned int field, address_field;
 	} *members; /* owned */
-	size_t member_count;
+	size_t member_count, string_count;
 	char *condition; /* the table's own; owned */
 	uint64_t done, unreadable;
 	uint64_t lost_ring; /* the router's last answer */

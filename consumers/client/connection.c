@@ -290,6 +290,7 @@ int tfan_open(const struct tfan_options *options, struct tfan **ret)
 	if (rc) {
 		/* What is not whole can only be asked why. */
 		tfan->broken = rc;
+		tfan->pending = true;
 		tfan->socket = close_fd(tfan->socket);
 	}
 	return rc;

@@ -18,9 +18,13 @@ struct tfan {
 	struct failure failure;
 	int socket, epoll;
 	bool attached; /* `ring` is one */
-	/* Set when tfan_next found nothing and announced sleep: the router signals the eventfd with the next
-	 * record. While it is set and nothing was read, asking again costs no announcement. */
+	/* Set when tfan_next found nothing and announced sleep, at the ring's position asleep_at: the router
+	 * signals with the next record. Until something is read, asking again costs no announcement. */
 	bool asleep;
+	uint64_t asleep_at;
+	/* Something is to be done before the next record is taken: bury closed traces, deliver a record that
+	 * was kept, or say why there is none. */
+	bool pending;
 	bool ended;    /* the end record has been delivered, or the connection broke */
 	int broken;    /* -errno that every later tfan_next returns; 0: none */
 	uint64_t cookie;
@@ -29,7 +33,6 @@ struct tfan {
 	uint64_t overwritten; /* of ring.lost_events, what has been told */
 	struct clock_model clock;
 
-	struct trace_part *last; /* of the last event: most events are of the same trace as the one before */
 	struct trace_index index;
 	struct tfan_trace **traces; /* in the order of their making */
 	size_t trace_count, trace_room;

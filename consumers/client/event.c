@@ -12,7 +12,7 @@ enum tfan_kind tfan_event_kind(const struct tfan_event *event)
 
 struct tfan_trace *tfan_event_trace(const struct tfan_event *event)
 {
-	return event->part ? event->part->trace : NULL;
+	return event->kind == TFAN_EVENT && event->part ? event->part->trace : NULL;
 }
 
 uint64_t tfan_event_time(const struct tfan_event *event)
@@ -66,65 +66,24 @@ bool tfan_event_partial(const struct tfan_event *event)
 
 /* ---- fields ---- */
 
-static const struct field *field_of(const struct tfan_event *event, size_t i)
+int event_integer_checked(const struct tfan_event *event, const struct field *field, uint64_t *ret)
 {
-	const struct trace_part *part = event->part;
-
-	return part && i < part->field_count ? &part->fields[i] : NULL;
+	return schema_read_integer(&event->part->schema, field->schema, event_payload(event), event->payload_size,
+		ret);
 }
-
-static int read_checked(const struct tfan_event *event, const struct field *field, uint64_t *ret)
-{
-	return schema_read_integer(&event->part->schema, field->schema, event->payload, event->payload_size, ret);
-}
-
-#define LOAD(type)                                                                                 \
-	({                                                                                         \
-		type loaded_;                                                                      \
-		memcpy(&loaded_, event->payload + field->offset, sizeof(loaded_));                 \
-		loaded_;                                                                           \
-	})
 
 int tfan_event_u64(const struct tfan_event *event, size_t i, uint64_t *ret)
 {
-	const struct field *field = field_of(event, i);
+	const struct field *field = event_field(event, i);
 
-	if (__builtin_expect(!field, 0))
-		return -EINVAL;
-	if (__builtin_expect(!event->direct, 0))
-		return read_checked(event, field, ret);
-	switch (field->access) {
-	case FIELD_U8:
-		*ret = LOAD(uint8_t);
-		return 0;
-	case FIELD_U16:
-		*ret = LOAD(uint16_t);
-		return 0;
-	case FIELD_U32:
-		*ret = LOAD(uint32_t);
-		return 0;
-	case FIELD_U64:
-		*ret = LOAD(uint64_t);
-		return 0;
-	case FIELD_S8:
-		*ret = (uint64_t)LOAD(int8_t);
-		return 0;
-	case FIELD_S16:
-		*ret = (uint64_t)LOAD(int16_t);
-		return 0;
-	case FIELD_S32:
-		*ret = (uint64_t)LOAD(int32_t);
-		return 0;
-	case FIELD_CHECKED:
-	default:
-		return read_checked(event, field, ret);
-	}
+	return field ? event_integer(event, field, ret) : -EINVAL;
 }
 
 int tfan_event_i64(const struct tfan_event *event, size_t i, int64_t *ret)
 {
-	uint64_t value;
-	int rc = tfan_event_u64(event, i, &value);
+	const struct field *field = event_field(event, i);
+	uint64_t value = 0;
+	int rc = field ? event_integer(event, field, &value) : -EINVAL;
 
 	if (rc == 0)
 		*ret = (int64_t)value;
@@ -133,14 +92,14 @@ int tfan_event_i64(const struct tfan_event *event, size_t i, int64_t *ret)
 
 int tfan_event_bytes(const struct tfan_event *event, size_t i, const void **ret, size_t *ret_size)
 {
-	const struct field *field = field_of(event, i);
+	const struct field *field = event_field(event, i);
 	const uint8_t *bytes;
 	size_t size;
 	int rc;
 
 	if (!field)
 		return -EINVAL;
-	rc = schema_read_bytes(&event->part->schema, field->schema, event->payload, event->payload_size, &bytes,
+	rc = schema_read_bytes(&event->part->schema, field->schema, event_payload(event), event->payload_size, &bytes,
 		&size);
 	if (rc == 0) {
 		*ret = bytes;
@@ -151,11 +110,11 @@ int tfan_event_bytes(const struct tfan_event *event, size_t i, const void **ret,
 
 int tfan_event_element(const struct tfan_event *event, size_t i, size_t at, uint64_t *ret)
 {
-	const struct field *field = field_of(event, i);
+	const struct field *field = event_field(event, i);
 
 	if (!field)
 		return -EINVAL;
-	return schema_read_element(&event->part->schema, field->schema, event->payload, event->payload_size, at,
+	return schema_read_element(&event->part->schema, field->schema, event_payload(event), event->payload_size, at,
 		ret);
 }
 
@@ -167,7 +126,7 @@ int tfan_event_lost(const struct tfan_event *event, struct tfan_lost *ret)
 
 	if (event->kind != TFAN_LOST && event->kind != TFAN_GAP)
 		return -EINVAL;
-	memcpy(&lost, event->payload, sizeof(lost));
+	memcpy(&lost, event_payload(event), sizeof(lost));
 	ret->source = lost.source >= LOST_KERNEL && lost.source <= LOST_READER ?
 		(enum tfan_lost_source)lost.source : TFAN_LOST_KERNEL;
 	ret->cpu = lost.cpu < RECORD_CPU_NONE ? (int)lost.cpu : -1;

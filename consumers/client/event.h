@@ -6,14 +6,20 @@
 #include "consumers/client/tracefan.h"
 #include "shm/record_abi.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
 struct tfan_event {
 	const struct record_header *record; /* the router can still write it: what counts was copied below */
-	const uint8_t *payload;
-	uint32_t payload_size; /* checked against the record's size */
 	uint64_t time;
+	uint32_t payload_size; /* checked against the record's size */
 	uint8_t kind;          /* enum tfan_kind */
 	bool direct;           /* the payload holds every field that is read by one load */
-	const struct trace_part *part; /* events only */
+	/* Of the last event, which need not be this record: most events are of the same trace as the one before.
+	 * NULL: there was none, or its trace is closed and buried. */
+	struct trace_part *part;
 	struct tfan *tfan;
 	char comm[RECORD_COMM_SIZE + 1];
 	uint32_t end_reason;
@@ -25,5 +31,36 @@ struct tfan_event {
 	} overwritten;
 	const struct record_header *pending; /* the record behind such a loss */
 };
+
+static inline const uint8_t *event_payload(const struct tfan_event *event)
+{
+	return (const uint8_t *)(event->record + 1);
+}
+
+static inline const struct field *event_field(const struct tfan_event *event, size_t i)
+{
+	const struct trace_part *part = event->part;
+
+	return event->kind == TFAN_EVENT && part && i < part->field_count ? &part->fields[i] : NULL;
+}
+
+/* The part of event_integer for fields that are not one load. */
+int event_integer_checked(const struct tfan_event *event, const struct field *field, uint64_t *ret);
+
+/* An integer field's 64 bits, signed fields extended. The whole payload was compared with direct_size when the
+ * record was taken, so that nothing is left to be checked here. Returns as schema_read_integer. */
+static inline int event_integer(const struct tfan_event *event, const struct field *field, uint64_t *ret)
+{
+	uint64_t bits;
+
+	if (__builtin_expect(!event->direct || field->access == FIELD_CHECKED, 0))
+		return event_integer_checked(event, field, ret);
+	memcpy(&bits, event_payload(event) + field->window, sizeof(bits));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	bits <<= field->shift;
+#endif
+	*ret = field->access == FIELD_SIGNED ? (uint64_t)((int64_t)bits >> field->shift) : bits >> field->shift;
+	return 0;
+}
 
 #endif

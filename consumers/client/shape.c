@@ -156,11 +156,14 @@ static int add_string(struct maker *m, const struct tfan_member *from, struct sh
 	int rc;
 
 	if (member->kind == TFAN_MEMBER_STRING_ADDRESS) {
-		int n = snprintf(member->address_field, sizeof(member->address_field), "%s_address", member->name);
+		static const char suffix[] = "_address";
+		size_t size = strlen(member->name);
 
-		if (n < 0 || (size_t)n >= sizeof(member->address_field))
+		if (size + sizeof(suffix) > sizeof(member->address_field))
 			return wrong(m, "%s_address is longer than the %zu bytes that an argument's name has",
 				member->name, sizeof(member->name) - 1);
+		memcpy(member->address_field, member->name, size);
+		memcpy(member->address_field + size, suffix, sizeof(suffix));
 		rc = add_argument(m, member->address_field, "", fetch, "", "u64");
 		if (rc)
 			return rc;

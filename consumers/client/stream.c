@@ -17,40 +17,49 @@ static int damaged(struct tfan *tfan)
 }
 
 /* Copies what counts of the record: the router could write it at any time. `size` has been checked. */
-static inline void take_record(struct tfan *tfan, const struct record_header *record, uint32_t size)
+static inline void take_record(struct tfan *tfan, const struct record_header *record, uint8_t kind, uint32_t size)
 {
 	struct tfan_event *event = &tfan->event;
 
 	event->record = record;
-	event->payload = (const uint8_t *)(record + 1);
 	event->payload_size = size;
 	event->time = record->time;
+	event->kind = kind;
+}
+
+/* The trace of an event that is not of the same one as the last. Returns 0, -ENOENT (it is closed, or not
+ * known) or another -errno. */
+static int find_part(struct tfan *tfan, uint64_t id, struct trace_part **ret)
+{
+	struct trace_part *part = trace_index_find(&tfan->index, id);
+	int rc;
+
+	if (!part) {
+		rc = tfan->all_events ? trace_adopt(tfan, id, &part) : -ENOENT;
+		if (rc)
+			return rc;
+	}
+	if (part->trace->unknown)
+		return -ENOENT;
+	*ret = part;
+	return 0;
 }
 
 /* Returns 1 (an event for the caller), 0 (of a trace that is closed, or not known) or -errno. */
 static inline int take_event(struct tfan *tfan, const struct record_header *record)
 {
 	struct tfan_event *event = &tfan->event;
-	struct trace_part *part = tfan->last;
+	struct trace_part *part = event->part;
 	uint64_t id = record->trace_id;
 
-	if (!part || part->id != id) {
-		part = trace_index_find(&tfan->index, id);
-		if (!part) {
-			int rc = tfan->all_events ? trace_adopt(tfan, id, &part) : -ENOENT;
+	if (__builtin_expect(!part || part->id != id, 0)) {
+		int rc = find_part(tfan, id, &part);
 
-			if (rc == -ENOENT)
-				return 0;
-			if (rc)
-				return rc;
-		}
-		if (part->trace->unknown)
-			return 0;
-		tfan->last = part;
+		if (rc)
+			return rc == -ENOENT ? 0 : rc;
+		event->part = part;
 	}
-	take_record(tfan, record, ring_reader_payload_size(&tfan->ring, record));
-	event->kind = TFAN_EVENT;
-	event->part = part;
+	take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record));
 	event->direct = event->payload_size >= part->direct_size;
 	return 1;
 }
@@ -59,7 +68,7 @@ static int take_clock(struct tfan *tfan)
 {
 	struct record_clock clock;
 
-	memcpy(&clock, tfan->event.payload, sizeof(clock));
+	memcpy(&clock, event_payload(&tfan->event), sizeof(clock));
 	clock_model_add(&tfan->clock, clock.mono, clock.real, clock.error);
 	return 0;
 }
@@ -68,7 +77,7 @@ static int take_end(struct tfan *tfan)
 {
 	struct record_end end;
 
-	memcpy(&end, tfan->event.payload, sizeof(end));
+	memcpy(&end, event_payload(&tfan->event), sizeof(end));
 	tfan->end_ledger = end.session;
 	tfan->has_end_ledger = true;
 	memcpy(tfan->event.end_message, end.message, sizeof(end.message));
@@ -99,10 +108,7 @@ static int take_other(struct tfan *tfan, const struct record_header *record, uin
 		return 0;
 	if (size < rows[kind].least)
 		return damaged(tfan);
-	take_record(tfan, record, size);
-	tfan->event.kind = rows[kind].kind;
-	tfan->event.part = NULL;
-	tfan->event.direct = false;
+	take_record(tfan, record, rows[kind].kind, size);
 	return rows[kind].take ? rows[kind].take(tfan) : 1;
 }
 
@@ -114,8 +120,9 @@ static inline int take(struct tfan *tfan, const struct record_header *record)
 }
 
 /* RING_OVERWRITE: records were overwritten before they could be read. What was lost lies between the last
- * record that was read and the next, which is kept for the next call. Returns as take_event. */
-static int overwritten(struct tfan *tfan)
+ * record that was read and the next. Returns 1 (the loss is for the caller, the next record is kept), 0 (only
+ * records that are no events were lost, which the ledger tells again; *ret is the next one) or -errno. */
+static int overwritten(struct tfan *tfan, const struct record_header **ret)
 {
 	struct tfan_event *event = &tfan->event;
 	const struct record_header *next = NULL;
@@ -127,17 +134,18 @@ static int overwritten(struct tfan *tfan)
 	while (rc == -EOVERFLOW);
 	if (rc < 0)
 		return damaged(tfan);
-	event->pending = rc == 1 ? next : NULL;
 	lost = tfan->ring.lost_events - tfan->overwritten;
 	tfan->overwritten = tfan->ring.lost_events;
-	/* Only records that are no events were lost: they are told again by the ledger. */
+	*ret = next;
 	if (lost == 0)
 		return 0;
+	event->pending = next;
+	tfan->pending = true;
 	event->overwritten.header = (struct record_header){
 		.size = sizeof(event->overwritten),
 		.kind = RECORD_LOST,
 		.cpu = RECORD_CPU_NONE,
-		.time = rc == 1 ? next->time : from,
+		.time = next ? next->time : from,
 		.payload_size = sizeof(event->overwritten.lost),
 	};
 	event->overwritten.lost = (struct record_lost){
@@ -166,6 +174,19 @@ static int look_at_socket(struct tfan *tfan)
 		"session \"%s\" is gone: its router ended or was restarted", tfan->session_name);
 }
 
+static bool is_asleep(const struct tfan *tfan)
+{
+	return tfan->asleep && tfan->asleep_at == tfan->ring.position;
+}
+
+/* Announces sleep; false when a record came in the meantime. */
+static bool fall_asleep(struct tfan *tfan)
+{
+	tfan->asleep = ring_reader_prepare_sleep(&tfan->ring);
+	tfan->asleep_at = tfan->ring.position;
+	return tfan->asleep;
+}
+
 /* Nothing is in the ring. Returns 1 (look again), 0 (the caller may sleep), or why there will never be more.
  *
  * The order matters: the signal of an earlier sleep is taken back before the next sleep is announced, and
@@ -182,7 +203,7 @@ static int idle(struct tfan *tfan)
 			"session \"%s\" has ended", tfan->session_name);
 		return tfan->broken;
 	}
-	if (tfan->asleep) {
+	if (is_asleep(tfan)) {
 		rc = look_at_socket(tfan);
 		if (rc) {
 			tfan->broken = rc;
@@ -193,47 +214,71 @@ static int idle(struct tfan *tfan)
 	} else {
 		(void)wake_clear(tfan->ring.wake_fd);
 	}
-	tfan->asleep = ring_reader_prepare_sleep(&tfan->ring);
-	return tfan->asleep ? 0 : 1;
+	return fall_asleep(tfan) ? 0 : 1;
 }
 
-/* The next record of the ring, or the one that was kept. Returns 1, 0 (none now), or -errno. */
-static inline int next_record(struct tfan *tfan, const struct record_header **ret)
+/* What is seldom to be done before a record is taken. Returns 1 (take one), with *ret set if it is one that
+ * was kept, or the error that there will be for ever. */
+static int settle(struct tfan *tfan, const struct record_header **ret)
 {
-	if (__builtin_expect(tfan->event.pending != NULL, 0)) {
-		*ret = tfan->event.pending;
-		tfan->event.pending = NULL;
-		return 1;
-	}
-	return ring_reader_next(&tfan->ring, ret);
+	if (!tfan->attached || tfan->socket < 0)
+		return tfan->broken;
+	trace_bury(tfan);
+	*ret = tfan->event.pending;
+	tfan->event.pending = NULL;
+	tfan->pending = false;
+	return 1;
+}
+
+/* One step towards the next record for the caller. `*record` is one that was taken already, or NULL. Returns 1
+ * (it is there), 0 (none now), -errno, or -EAGAIN (take another step). */
+static int step(struct tfan *tfan, const struct record_header **record)
+{
+	int rc = *record ? 1 : ring_reader_next(&tfan->ring, record);
+	const struct record_header *next = NULL;
+
+	if (rc == 1)
+		rc = take(tfan, *record);
+	else if (rc == -EOVERFLOW)
+		rc = overwritten(tfan, &next);
+	else if (rc == 0)
+		return (rc = idle(tfan)) == 1 ? -EAGAIN : rc;
+	else
+		return damaged(tfan);
+	*record = next;
+	return rc == 0 ? -EAGAIN : rc;
+}
+
+/* tfan_next but for its fast case, kept apart so that the fast case has no registers to save. */
+__attribute__((noinline)) static int next_slow(struct tfan *tfan, const struct record_header *record,
+	const struct tfan_event **ret)
+{
+	int rc = tfan->pending ? settle(tfan, &record) : 1;
+
+	if (rc < 0)
+		return rc;
+	do
+		rc = step(tfan, &record);
+	while (rc == -EAGAIN);
+	if (rc == 1)
+		*ret = &tfan->event;
+	return rc;
 }
 
 int tfan_next(struct tfan *tfan, const struct tfan_event **ret)
 {
-	const struct record_header *record;
-	int rc;
+	struct tfan_event *event = &tfan->event;
+	const struct record_header *record = NULL;
 
-	if (tfan->closed_count > 0)
-		trace_bury(tfan);
-	if (!tfan->attached || tfan->socket < 0)
-		return tfan->broken;
-	do {
-		rc = next_record(tfan, &record);
-		if (rc == 1) {
-			tfan->asleep = false;
-			rc = take(tfan, record);
-		} else if (rc == 0) {
-			rc = idle(tfan);
-			if (rc <= 0)
-				return rc;
-			rc = 0;
-		} else {
-			rc = rc == -EOVERFLOW ? overwritten(tfan) : damaged(tfan);
-		}
-	} while (rc == 0);
-	if (rc == 1)
-		*ret = &tfan->event;
-	return rc;
+	/* An event of the same trace as the last. */
+	if (!tfan->pending && ring_reader_next_fast(&tfan->ring, &record) && record->kind == RECORD_EVENT &&
+		event->part && record->trace_id == event->part->id) {
+		take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record));
+		event->direct = event->payload_size >= event->part->direct_size;
+		*ret = event;
+		return 1;
+	}
+	return next_slow(tfan, record, ret);
 }
 
 int tfan_wait(struct tfan *tfan, int milliseconds)
@@ -243,11 +288,8 @@ int tfan_wait(struct tfan *tfan, int milliseconds)
 
 	if (!tfan->attached || tfan->event.pending || tfan->broken || tfan->ended)
 		return 1;
-	if (!tfan->asleep) {
-		tfan->asleep = ring_reader_prepare_sleep(&tfan->ring);
-		if (!tfan->asleep)
-			return 1;
-	}
+	if (!is_asleep(tfan) && !fall_asleep(tfan))
+		return 1;
 	n = poll(&fd, 1, milliseconds);
 	return n < 0 ? -errno : n;
 }

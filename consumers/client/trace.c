@@ -79,7 +79,7 @@ static void unregister(struct tfan_trace *trace)
 
 	for (size_t i = 0; i < trace->part_count; i++)
 		trace_index_remove(&tfan->index, trace->parts[i]);
-	tfan->last = NULL;
+	/* The caller may hold an event of this trace, so the event keeps its part until the burial. */
 	for (size_t i = 0; i < tfan->trace_count; i++) {
 		if (tfan->traces[i] != trace)
 			continue;
@@ -156,6 +156,8 @@ int trace_adopt(struct tfan *tfan, uint64_t id, struct trace_part **ret)
 
 void trace_bury(struct tfan *tfan)
 {
+	if (tfan->closed_count > 0)
+		tfan->event.part = NULL;
 	for (size_t i = 0; i < tfan->closed_count; i++)
 		trace_free(tfan->closed[i]);
 	tfan->closed_count = 0;
@@ -310,6 +312,7 @@ void tfan_trace_close(struct tfan_trace *trace)
 	unregister(trace);
 	/* The event that the caller holds may be its: it is freed by the next tfan_next. Without memory to
 	 * remember it, it stays until the connection is closed, on the list of traces. */
+	tfan->pending = true;
 	if (list_add(&tfan->closed, &tfan->closed_count, &tfan->closed_room, trace) < 0)
 		(void)list_add(&tfan->traces, &tfan->trace_count, &tfan->trace_room, trace);
 }

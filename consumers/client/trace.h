@@ -10,16 +10,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How a field is read: by one load where the schema allows it, decided once when the schema comes. */
+/* How a field is read, decided once when the schema comes. */
 enum field_access {
 	FIELD_CHECKED = 0, /* by shm/schema.h: foreign byte order, text source, dynamic place, no integer */
-	FIELD_U8, FIELD_U16, FIELD_U32, FIELD_U64,
-	FIELD_S8, FIELD_S16, FIELD_S32,
+	FIELD_UNSIGNED = 1,
+	FIELD_SIGNED = 2,
 };
 
+/* An integer in native order is read by one load of the eight bytes that end with it, and a shift: no branch
+ * depends on its size. The bytes before it are the payload's or the record's header's. */
 struct field {
-	uint32_t offset;
-	enum field_access access;
+	int32_t window; /* where the eight bytes begin in the payload, -7 at least */
+	uint8_t shift;  /* 64 - the field's bits */
+	uint8_t access; /* enum field_access */
 	const struct schema_field *schema;
 };
 

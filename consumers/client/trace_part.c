@@ -18,27 +18,16 @@ void trace_part_free(struct trace_part *part)
 	free(part);
 }
 
+#define HOST_IS_BIG_ENDIAN (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+
 static enum field_access access_of(const struct schema *schema, const struct schema_field *field)
 {
-	static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-	bool is_signed = field->flags & SCHEMA_SIGNED;
-	bool foreign = !(schema->header->flags & SCHEMA_BIG_ENDIAN) == host_big;
+	bool foreign = !(schema->header->flags & SCHEMA_BIG_ENDIAN) == HOST_IS_BIG_ENDIAN;
 
 	if (schema->header->flags & SCHEMA_TEXT || field->kind != SCHEMA_INTEGER || field->place != SCHEMA_FIXED ||
-		(foreign && field->size > 1))
+		field->size > sizeof(uint64_t) || field->offset > INT32_MAX || (foreign && field->size > 1))
 		return FIELD_CHECKED;
-	switch (field->size) {
-	case 1:
-		return is_signed ? FIELD_S8 : FIELD_U8;
-	case 2:
-		return is_signed ? FIELD_S16 : FIELD_U16;
-	case 4:
-		return is_signed ? FIELD_S32 : FIELD_U32;
-	case 8:
-		return FIELD_U64;
-	default:
-		return FIELD_CHECKED;
-	}
+	return field->flags & SCHEMA_SIGNED ? FIELD_SIGNED : FIELD_UNSIGNED;
 }
 
 /* Decides for each field how it is read, and how large a payload must be for it. */
@@ -57,8 +46,9 @@ static int part_compile(struct trace_part *part)
 		if (from->flags & SCHEMA_HIDDEN)
 			continue;
 		field->schema = from;
-		field->offset = from->offset;
-		field->access = access_of(schema, from);
+		field->access = (uint8_t)access_of(schema, from);
+		field->window = (int32_t)(from->offset + from->size) - (int32_t)sizeof(uint64_t);
+		field->shift = (uint8_t)(64 - 8 * from->size);
 		if (field->access != FIELD_CHECKED && (uint64_t)from->offset + from->size > direct)
 			direct = (uint64_t)from->offset + from->size;
 		part->field_count++;

@@ -134,7 +134,8 @@ void tfan_set_notice(struct tfan *tfan, void (*notice)(void *context, const stru
 /* Returns whether a handler was given it. */
 static bool dispatch_event(struct tfan *tfan, const struct tfan_event *event)
 {
-	struct binding *binding = event->part ? event->part->trace->binding : NULL;
+	const struct tfan_trace *trace = tfan_event_trace(event);
+	struct binding *binding = trace ? trace->binding : NULL;
 
 	if (!binding) {
 		if (tfan->notice)
