@@ -317,6 +317,9 @@ static void text_end(struct output *output, const struct tfan_event *event, enum
 {
 	struct writer *writer = output->writer;
 
+	/* A replay that came to its end is what everybody expects. */
+	if (reason == TFAN_END_FINISHED)
+		return;
 	text_notice(output, event, -1, "END");
 	writer_text(writer, " reason=");
 	writer_text(writer, output_end_reason(reason));

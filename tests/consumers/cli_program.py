@@ -51,7 +51,7 @@ class Output(unittest.TestCase):
         self.assertEqual(r.returncode, 0)
         lines = r.stdout.decode().splitlines()
         self.assertEqual(lines[0], "07:08:09.000000456 0 42 cat a:b path=/etc/hosts n=1")
-        self.assertEqual(len(lines), 4)
+        self.assertEqual(len(lines), 3)
         self.assertRegex(r.stderr.decode(), r"(?m)^PROBE +DECODED .*\na:b +3 +3 +0 +0 +3\nsession: 3 committed")
 
     def test_every_byte_comes_back_from_json(self):
