@@ -18,7 +18,7 @@ struct replay_format {
 	uint32_t kind; /* enum control_probe_kind */
 	char system[CONTROL_NAME_MAX];
 	char event[CONTROL_NAME_MAX];
-	char name[CONTROL_NAME_MAX]; /* the recorded consumer's name for it; may be empty */
+	char name[2 * CONTROL_NAME_MAX]; /* under which it is shown; empty: the recorded session's own */
 	char *format;
 	size_t format_size;
 };

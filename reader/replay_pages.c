@@ -184,6 +184,8 @@ static int add_event(struct pages *pages, const char *system, const char *event)
 	}
 	memcpy(format.system, system, strlen(system));
 	memcpy(format.event, event, strlen(event));
+	/* Shown in full: two systems may have events of one name. */
+	(void)snprintf(format.name, sizeof(format.name), "%s:%s", system, event);
 	format.format = text;
 	return replay_add_format(&pages->replay, &format);
 }

@@ -86,7 +86,7 @@ static int take_format(struct recording *recording, uint64_t offset, uint64_t si
 	format.kind = head.kind;
 	memcpy(format.system, head.system, sizeof(format.system));
 	memcpy(format.event, head.event, sizeof(format.event));
-	memcpy(format.name, head.name, sizeof(format.name));
+	memcpy(format.name, head.name, sizeof(head.name));
 	format.format = bytes;
 	format.format_size = head.format_size;
 	return replay_add_format(&recording->replay, &format);

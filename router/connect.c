@@ -202,7 +202,10 @@ static int add_format_fact(struct router *router, const char *bytes, size_t size
 	}
 	if (r == 0)
 		r = fanout_route(&router->fanout, event, &route);
+	if (r == 0 && !*shown && !route->shown)
+		route->hidden = true;
 	if (r == 0 && *shown && !route->shown) {
+		route->hidden = false;
 		route->shown = strdup(shown);
 		r = route->shown ? 0 : -ENOMEM;
 	}

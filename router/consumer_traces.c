@@ -430,6 +430,8 @@ void consumer_unseen(void *context, struct route *route)
 	struct router *router = context;
 	char name[2 * CONTROL_NAME_MAX];
 
+	if (route->hidden)
+		return;
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		struct trace model, *trace;
 		bool has = false;
@@ -445,7 +447,7 @@ void consumer_unseen(void *context, struct route *route)
 		else if (*route->system)
 			(void)snprintf(name, sizeof(name), "%s:%s", route->system, route->name);
 		else
-			(void)snprintf(name, sizeof(name), "%s", route->name);
+			(void)snprintf(name, sizeof(name), "%s", *route->name ? route->name : "(unnamed)");
 		model = trace_model(router, c, 0, name);
 		if (fanout_trace_add(route, &model, &trace) < 0 || fanout_trace_start(trace, 0) < 0)
 			log_error("no memory for a trace of %s", name);

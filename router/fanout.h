@@ -43,7 +43,7 @@ struct trace {
 	struct ledger_trace ledger;
 	bool enabled;
 	bool claiming; /* enabled, or about to be: the kernel must record what its filters take */
-	char name[CONTROL_NAME_MAX];
+	char name[2 * CONTROL_NAME_MAX]; /* the consumer's, or "system:event" */
 	uint64_t consumer; /* the consumer's number */
 };
 
@@ -56,6 +56,7 @@ struct route {
 	bool guarded; /* text: no event of this kind can hold a forged line */
 	char *system, *name;
 	char *shown; /* recordings: the name under which it was traced, or NULL */
+	bool hidden; /* recordings: only the recorded session itself wanted it */
 	struct trace **traces;
 	uint32_t trace_count, trace_room;
 	char *pushed;      /* what was last sent for the kernel's `filter` file; NULL: nothing yet */

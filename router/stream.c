@@ -119,6 +119,11 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 		return;
 	done = *mark;
 	mark_remove(&router->stream, mark);
+	/* What is replayed has no counts of the kernel's beside what its pages or lines tell. */
+	if (router_recorded(router)) {
+		done.kernel.overrun = router->stream.told_lost;
+		done.kernel.read = done.decoded + done.undecodable;
+	}
 	session = (struct ledger_session){
 		.committed = done.kernel.read + done.kernel.overrun,
 		.decoded = done.decoded,

@@ -306,7 +306,8 @@ enum control_fact {
 	FACT_STATS = 5,          /* per_cpu/cpuN/stats; `id` is N (the account blob) */
 	FACT_UPROBE_PROFILE = 6, /* uprobe_profile (the account blob) */
 	FACT_KPROBE_PROFILE = 7, /* kprobe_profile (the account blob) */
-	FACT_FORMAT = 8,         /* recordings: system, NUL, the consumer's name for it or nothing, NUL, the format file */
+	FACT_FORMAT = 8,         /* recordings: system, NUL, the name under which it is shown, NUL, the format file; no
+				  * name: the recorded session wanted it for itself */
 };
 
 struct control_fact_header {
