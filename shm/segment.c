@@ -21,6 +21,14 @@
 /* As `repeat`: past every segment's end. */
 #define NO_REPEAT (SIZE_MAX & ~(size_t)(PAGE - 1))
 
+/* What the call before failed with, negative. Never 0, so that nobody takes the failure for success. */
+static int failed(void)
+{
+	const int error = errno;
+
+	return error > 0 ? -error : -EIO;
+}
+
 static int memfd(const char *name)
 {
 	int fd;
@@ -29,7 +37,7 @@ static int memfd(const char *name)
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return fd < 0 ? -errno : fd;
+	return fd < 0 ? failed() : fd;
 }
 
 /* Maps `size` bytes of fd, and those from `repeat` on once more behind them (none when it is `size`). */
@@ -42,14 +50,14 @@ static int map(int fd, size_t size, size_t repeat, bool writable, struct segment
 	/* The address range is reserved first, so that the fixed mappings can't hit anybody else's. */
 	base = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED)
-		return -errno;
+		return failed();
 	if (mmap(base, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
 		(repeat < size && mmap(base + size, size - repeat, protection, MAP_SHARED | MAP_FIXED, fd,
 					  (off_t)repeat) == MAP_FAILED)) {
-		int error = errno;
+		int error = failed();
 
 		(void)munmap(base, total);
-		return -error;
+		return error;
 	}
 	*ret = (struct segment){ .base = base, .size = total, .fd = fd, .writable = writable };
 	return 0;
@@ -69,7 +77,7 @@ int segment_create_repeated(const char *name, enum segment_kind kind, size_t siz
 	if (fd < 0)
 		return fd;
 	if (ftruncate(fd, (off_t)size) < 0)
-		return -errno;
+		return failed();
 	r = map(fd, size, repeat, true, &made);
 	if (r < 0)
 		return r;
@@ -83,7 +91,7 @@ int segment_create_repeated(const char *name, enum segment_kind kind, size_t siz
 	if (sharing == SEGMENT_READ_ONLY)
 		seals |= F_SEAL_FUTURE_WRITE;
 	if (fcntl(fd, F_ADD_SEALS, seals) < 0) {
-		r = -errno;
+		r = failed();
 		made.fd = -1;
 		segment_release(&made);
 		return r;
@@ -102,7 +110,7 @@ int segment_create(const char *name, enum segment_kind kind, size_t size, enum s
 int segment_protect(struct segment *segment)
 {
 	if (mprotect(segment->base, segment->size, PROT_READ) < 0)
-		return -errno;
+		return failed();
 	segment->writable = false;
 	return 0;
 }
@@ -117,11 +125,11 @@ static int sealed_size(int fd, int seals, size_t *ret)
 
 	have = fcntl(fd, F_GET_SEALS);
 	if (have < 0)
-		return -errno;
+		return failed();
 	if ((have & seals) != seals)
 		return -EPERM;
 	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
-		return -errno;
+		return failed();
 	if (fs.f_type != TMPFS_MAGIC || !S_ISREG(st.st_mode))
 		return -EINVAL;
 	*ret = (size_t)st.st_size;
@@ -192,11 +200,11 @@ int segment_duplicate(const int *fds, int *ret_fds, unsigned int n)
 	for (unsigned int i = 0; i < n; i++) {
 		made[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
 		if (made[i] < 0) {
-			int error = errno;
+			int error = failed();
 
 			while (i)
 				(void)close_fd(made[--i]);
-			return -error;
+			return error;
 		}
 	}
 	for (unsigned int i = 0; i < n; i++)
@@ -218,11 +226,11 @@ int segment_blob_create(const char *name, const void *data, size_t size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return failed();
 		done += (size_t)n;
 	}
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-		return -errno;
+		return failed();
 	return TAKE_FD(fd);
 }
 
@@ -246,7 +254,7 @@ int segment_blob_read(int fd, size_t max, void **ret_data, size_t *ret_size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return failed();
 		/* Can't be, with the size sealed. */
 		if (n == 0)
 			return -EIO;

@@ -40,7 +40,7 @@ struct expected {
 #define FAILURE(type)      TEXT(type, failure.message)
 #define AT(type, member)   offsetof(struct type, member)
 #define STATUS(type)       { AT(type, status), 0, EXIT_LOST }
-#define REPLY(type)        "reply to " #type, type | CONTROL_REPLY
+#define REPLY(type)        "reply to " #type, (type) | CONTROL_REPLY
 #define REQUEST(type)      #type, type
 
 #define ID_REQUEST(type)    { REQUEST(type), 24, 0, 0, { { 0 } }, { { 0 } } }
@@ -333,7 +333,7 @@ static int open_descriptors(void)
 static void send_raw(int socket, const void *bytes, size_t size, unsigned int fd_count)
 {
 	char control[CMSG_SPACE(64 * sizeof(int))] __attribute__((aligned(8))) = { 0 };
-	struct iovec part = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = size };
+	struct iovec part = { .iov_base = (void *)bytes, .iov_len = size };
 	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
 
 	if (fd_count) {

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#define SLOTS    8
+#define SLOTS    8U
 #define NEAR_TOP (UINT64_MAX - 19)
 
 static void only_sensible_pools_are_made(void **state)
@@ -226,8 +226,8 @@ static void nobody_writes_to_the_other_side(void **state)
 	(void)state;
 	pool_pair_open(&pair, SLOTS, 0);
 	assert_true(fault_on_write(pair.reader.pool.base));
-	assert_true(fault_on_write((void *)(uintptr_t)pair.reader.filled));
-	assert_true(fault_on_write((void *)(uintptr_t)pair.reader.slots));
+	assert_true(fault_on_write(pair.reader.filled));
+	assert_true(fault_on_write(pair.reader.slots));
 	assert_int_equal(mprotect(pair.reader.pool.base, POOL_PAGE, PROT_READ | PROT_WRITE), -1);
 	assert_true(fault_on_write(pair.writer.free.base));
 	assert_true(fault_on_write((uint8_t *)pair.writer.free.base + POOL_PAGE));
@@ -255,6 +255,7 @@ static void broken_entries_are_refused(void **state)
 {
 	struct pool_entry entry;
 	struct pool_pair pair;
+	struct pool_head *head;
 
 	(void)state;
 	check_entry((struct pool_entry){ .kind = 0 });
@@ -262,10 +263,11 @@ static void broken_entries_are_refused(void **state)
 	check_entry((struct pool_entry){ .kind = POOL_DATA, .slot = SLOTS });
 	check_entry((struct pool_entry){ .kind = POOL_DATA, .length = POOL_SLOT_SIZE_MIN + 1 });
 	pool_pair_open(&pair, SLOTS, NEAR_TOP);
-	((struct pool_head *)pair.writer.pool.base)->filled = NEAR_TOP + 4 * SLOTS + 1;
+	head = pair.writer.pool.base;
+	head->filled = NEAR_TOP + 4 * (uint64_t)SLOTS + 1;
 	assert_int_equal(pool_reader_next(&pair.reader, &entry), -EBADMSG);
 	assert_int_equal(pool_reader_next(&pair.reader, &entry), -EBADMSG);
-	((struct pool_head *)pair.writer.pool.base)->filled = NEAR_TOP - 1;
+	head->filled = NEAR_TOP - 1;
 	pair.reader.limit = NEAR_TOP;
 	assert_int_equal(pool_reader_next(&pair.reader, &entry), -EBADMSG);
 	pool_pair_close(&pair);
@@ -317,7 +319,7 @@ static void attaching_checks_each_field(void **state)
 	CHECK_SPOILT(free_capacity, SLOTS + 1);
 	CHECK_SPOILT(free_capacity, 1U << 31);
 	CHECK_SPOILT(filled_offset, 0);
-	CHECK_SPOILT(filled_offset, 2 * POOL_PAGE);
+	CHECK_SPOILT(filled_offset, (uint64_t)2 * POOL_PAGE);
 	CHECK_SPOILT(slots_offset, 0);
 	CHECK_SPOILT(slots_offset, good.slots_offset + 8);
 	CHECK_SPOILT(slots_offset, good.slots_offset + POOL_PAGE);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define CAPACITY  RING_CAPACITY_MIN
+#define CAPACITY  ((size_t)RING_CAPACITY_MIN)
 #define NEAR_TOP  (UINT64_MAX - 3 * CAPACITY / 2 + 1 - 8)
 
 static void only_sensible_rings_are_made(void **state)
@@ -60,7 +60,7 @@ static void check_laps(enum ring_overflow overflow, uint64_t start)
 
 	ring_pair_open(&pair, CAPACITY, overflow, start);
 	for (uint64_t n = 0; n < 5000; n++) {
-		assert_true(ring_pair_write(&pair, n, ring_pair_size(n, CAPACITY / 8)));
+		assert_true(ring_pair_write(&pair, n, ring_pair_size(n, (uint32_t)CAPACITY / 8)));
 		if (n % 3)
 			continue;
 		assert_int_equal(ring_writer_publish(&pair.writer), 0);
@@ -259,7 +259,7 @@ static void broken_records_end_the_ring(void **state)
 		check_broken(overflow, 63, 0);
 		check_broken(overflow, 136, 0);
 		check_broken(overflow, UINT32_MAX & ~7U, 0);
-		check_broken(overflow, CAPACITY / 4 + 8, 0);
+		check_broken(overflow, (uint32_t)CAPACITY / 4 + 8, 0);
 		check_broken(overflow, 64, 17);
 		check_broken(overflow, 64, UINT32_MAX);
 	}

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 
 #define RECORDS    1000000
-#define CAPACITY   RING_CAPACITY_MIN
+#define CAPACITY   ((size_t)RING_CAPACITY_MIN)
 #define NEAR_TOP   (UINT64_MAX - 100 * CAPACITY + 1)
 #define PATIENCE   60000 /* ms without any record */
 /* How often the writer waits until the consumer has gone to sleep, so that it does on every machine. */

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 
-#define PAGE  4096
+#define PAGE  ((size_t)4096)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* A memfd as a peer might make it: of any size, with any header and seals. */
@@ -105,7 +105,7 @@ static void only_the_maker_writes(void **state)
 	/* The maker, for comparison. */
 	assert_false(fault_on_write((uint8_t *)made.base + 100));
 	assert_int_equal(ftruncate(seen.fd, 0), -1);
-	assert_int_equal(ftruncate(seen.fd, 2 * PAGE), -1);
+	assert_int_equal(ftruncate(seen.fd, (off_t)(2 * PAGE)), -1);
 	segment_release(&seen);
 	segment_release(&made);
 }

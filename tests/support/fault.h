@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 /* True when a write to `address` is answered with SIGSEGV. The byte keeps its value in any case. */
-static inline bool fault_on_write(void *address)
+static inline bool fault_on_write(const void *address)
 {
 	int status;
 	pid_t child = fork();
 
 	if (child == 0) {
-		volatile uint8_t *byte = address;
+		volatile uint8_t *byte = (uint8_t *)address;
 		const struct rlimit none = { 0, 0 };
 
 		/* A sanitizer's handler would turn the signal into an exit. */
