@@ -238,7 +238,7 @@ int text_fields_encode(const struct schema *schema, const struct text_piece *bod
 		text_payload_reset(&p);
 		if (match == TEXT_MATCH_OPEN)
 			r = -EAGAIN;
-		else if (count > 1 && !text_pairs_encode(body, &p, &suspect))
+		else if (count > 1 && !text_pairs_encode(body, classes[count] == ' ', &p, &suspect))
 			r = -EBADMSG;
 	}
 	if (p.error)

@@ -122,6 +122,23 @@ static const char *match_hex(const struct match *m, const struct text_step *step
 	return at;
 }
 
+/* The digits of at[0] and on in `base`. */
+static const char *match_base(const struct match *m, const struct text_step *step, const char *at, unsigned int base)
+{
+	const char *digits = at;
+	uint64_t value = 0;
+
+	for (; at < m->end && hex_digit(*at) >= 0 && (unsigned int)hex_digit(*at) < base; at++) {
+		if (value > (UINT64_MAX - (uint64_t)hex_digit(*at)) / base)
+			return NULL;
+		value = value * base + (uint64_t)hex_digit(*at);
+	}
+	if (at == digits)
+		return NULL;
+	store_number(m, step, value);
+	return at;
+}
+
 static const char *match_bool(const struct match *m, const struct text_step *step, const char *at)
 {
 	size_t size = (size_t)(m->end - at);
@@ -171,6 +188,12 @@ static const char *match_step(const struct match *m, const struct text_step *ste
 		return match_decimal(m, step, at);
 	case 'x':
 		return match_hex(m, step, at);
+	case 'u':
+		if (m->end - at > 2 && at[0] == '0' && at[1] == 'x')
+			return match_hex(m, step, at);
+		return match_base(m, step, at, 10);
+	case 'o':
+		return match_base(m, step, at, 8);
 	case 'b':
 		return match_bool(m, step, at);
 	case 'c':
@@ -373,7 +396,7 @@ static bool match_backward(struct match *m)
 	return true;
 }
 
-enum text_match text_match(
+static enum text_match match_template(
 	const char *pattern, const struct text_piece *body, struct text_payload *payload)
 {
 	struct match m;
@@ -389,4 +412,16 @@ enum text_match text_match(
 	if (r == TEXT_MATCH_ONE && m.count > 1 && may_differ(&m) && match_backward(&m))
 		return TEXT_MATCH_SEVERAL;
 	return r;
+}
+
+enum text_match text_match(
+	const char *pattern, const struct text_piece *body, struct text_payload *payload)
+{
+	enum text_match first = match_template(pattern, body, payload), r = first;
+
+	while (r < TEXT_MATCH_ONE && (pattern = text_template_next(pattern)) != NULL) {
+		text_payload_reset(payload);
+		r = match_template(pattern, body, payload);
+	}
+	return r < TEXT_MATCH_ONE ? first : r;
 }

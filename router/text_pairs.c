@@ -160,9 +160,10 @@ static bool read_digits(const char *at, const char *end, unsigned int base, uint
 
 /* The number that the whole of [at, end) is, up to a blank or comma. In which base a bare one
  * stands the field's schema says: what the kernel prints in hex it printed without 0x for long. */
-static bool read_number(const char *at, const char *end, bool hex, uint64_t *ret)
+static bool read_number(const char *at, const char *end, bool hex, bool known, uint64_t *ret)
 {
 	const char *stop = at;
+	uint64_t decimal;
 	bool negative;
 
 	while (stop < end && !is_blank(*stop) && *stop != ',')
@@ -175,13 +176,15 @@ static bool read_number(const char *at, const char *end, bool hex, uint64_t *ret
 			return false;
 	} else if (!read_digits(at, stop, hex ? 16 : 10, ret)) {
 		return false;
+	} else if (hex && known && *ret > 15 && read_digits(at, stop, 10, &decimal)) {
+		return false;
 	}
 	if (negative)
 		*ret = -*ret;
 	return true;
 }
 
-static void set_integer(struct text_payload *payload, uint32_t field, const struct text_pair *pair)
+static void set_integer(struct text_payload *payload, uint32_t field, const struct text_pair *pair, bool known)
 {
 	const struct schema_field *f = &payload->schema->fields[field];
 	const char *at = pair->value.at, *end = at + pair->value.size;
@@ -192,7 +195,7 @@ static void set_integer(struct text_payload *payload, uint32_t field, const stru
 		text_payload_integer(payload, field, 1);
 	else if (pair->value.size == 5 && memcmp(at, "false", 5) == 0)
 		text_payload_integer(payload, field, 0);
-	else if (read_number(at, end, hex, &value))
+	else if (read_number(at, end, hex, known, &value))
 		text_payload_integer(payload, field, value);
 }
 
@@ -212,8 +215,8 @@ static int field_of(const struct schema *schema, const struct text_piece *name)
 	return -1;
 }
 
-unsigned int text_pairs_encode(
-	const struct text_piece *body, struct text_payload *payload, bool *ret_suspect)
+unsigned int text_pairs_encode(const struct text_piece *body, bool known, struct text_payload *payload,
+	bool *ret_suspect)
 {
 	const char *at = body->at, *end = at + body->size;
 	uint32_t last = payload->schema->header->field_count - 1;
@@ -234,7 +237,7 @@ unsigned int text_pairs_encode(
 			text_payload_string(
 				payload, (uint32_t)field, pair.value.at, pair.value.size);
 		else
-			set_integer(payload, (uint32_t)field, &pair);
+			set_integer(payload, (uint32_t)field, &pair, known);
 		count += text_payload_has(payload, (uint32_t)field);
 	}
 	return count;

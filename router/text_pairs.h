@@ -18,7 +18,10 @@ struct text_pair {
  * the next pair when what follows can't be one ("comm=Web Content pid=5"). */
 bool text_pairs_next(const char **at, const char *end, struct text_pair *ret);
 
-/* Sets the fields that the pairs name. Returns how many; *ret_suspect when a name came twice. */
-unsigned int text_pairs_encode(const struct text_piece *body, struct text_payload *payload, bool *ret_suspect);
+/* Sets the fields that the pairs name. Returns how many; *ret_suspect when a name came twice. `known` says
+ * that the print format is known and this isn't it: a number of a field in hex that might be decimal is then
+ * left out. */
+unsigned int text_pairs_encode(const struct text_piece *body, bool known, struct text_payload *payload,
+	bool *ret_suspect);
 
 #endif

@@ -1,6 +1,6 @@
 #include "router/text_template.h"
 
-#include "base/checked.h"
+#include "router/text_print.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,18 +9,6 @@
 
 /* More conversions than any event of the kernel has; a probe has at most 128 arguments. */
 #define CONVERSIONS_MAX 512
-
-struct span {
-	const char *at, *end;
-};
-
-/* One conversion of the kernel's format string. */
-struct conversion {
-	char letter;
-	char pointer; /* the letter behind %p, 0: none */
-	bool padded;  /* a width or a precision is given */
-	unsigned int stars;
-};
 
 /* The template as it grows. */
 struct writer {
@@ -32,6 +20,7 @@ struct writer {
 	bool adjacent; /* nothing was written since */
 	int error;     /* -ENOMEM, or -EINVAL: not to be understood */
 	uint32_t count;
+	bool decimal; /* numbers that the print format has in hex are printed in decimal, unless with 0x */
 };
 
 static void put(struct writer *w, const char *bytes, size_t size)
@@ -106,225 +95,11 @@ static void put_conversion(
 	w->adjacent = true;
 }
 
-/* ---- the format string ---- */
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_word(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
-}
-
-static void skip_blanks(struct span *s)
-{
-	while (s->at < s->end &&
-		(*s->at == ' ' || *s->at == '\t' || *s->at == '\n' || *s->at == '\r'))
-		s->at++;
-}
-
-static bool take(struct span *s, const char *word)
-{
-	size_t size = strlen(word);
-
-	if ((size_t)(s->end - s->at) < size || memcmp(s->at, word, size) != 0)
-		return false;
-	s->at += size;
-	return true;
-}
-
-/* One character of a string constant; false at its closing quote or the text's end. */
-static bool take_char(struct span *s, char *ret)
-{
-	static const char escapes[] = "n\nt\tr\r";
-
-	if (s->at == s->end || *s->at == '"')
-		return false;
-	*ret = *s->at++;
-	if (*ret == '\\' && s->at < s->end) {
-		*ret = *s->at++;
-		for (size_t i = 0; escapes[i]; i += 2) {
-			if (escapes[i] == *ret) {
-				*ret = escapes[i + 1];
-				break;
-			}
-		}
-	}
-	return true;
-}
-
-/* Joins the constants at s->at, "..." "...", into one text of the caller's to free. */
-static char *take_format(struct span *s)
-{
-	char *text = malloc((size_t)(s->end - s->at) + 1);
-	size_t size = 0;
-
-	while (text && (skip_blanks(s), take(s, "\""))) {
-		while (take_char(s, &text[size]))
-			size++;
-		(void)take(s, "\"");
-	}
-	if (text)
-		text[size] = '\0';
-	return text;
-}
-
-/* Reads what follows a '%' and returns where the text goes on. */
-static const char *take_conversion(const char *at, struct conversion *ret)
-{
-	*ret = (struct conversion){ 0 };
-	for (; *at && strchr("-+ #0123456789.*hlLqjzt", *at); at++) {
-		ret->stars += *at == '*';
-		/* A width of numbers only adds blanks or noughts in front. */
-		ret->padded |= *at == '*' || *at == '.' || *at == '-' || (*at >= '1' && *at <= '9');
-	}
-	if (*at)
-		ret->letter = *at++;
-	if (ret->letter == 'p' && is_word(*at) && !is_digit(*at))
-		ret->pointer = *at++;
-	while (ret->pointer && is_word(*at))
-		at++;
-	return at;
-}
-
-/* ---- the arguments ---- */
-
-static void skip_quoted(struct span *s)
-{
-	char quote = *s->at++;
-
-	while (s->at < s->end && *s->at != quote)
-		s->at += *s->at == '\\' && s->end - s->at > 1 ? 2 : 1;
-	if (s->at < s->end)
-		s->at++;
-}
-
-/* Moves to the first `stop` outside constants and brackets, or to the end. */
-static void skip_to(struct span *s, char stop)
-{
-	unsigned int depth = 0;
-
-	while (s->at < s->end && (depth || *s->at != stop)) {
-		if (*s->at == '"' || *s->at == '\'') {
-			skip_quoted(s);
-			continue;
-		}
-		if (strchr("([{", *s->at))
-			depth++;
-		else if (strchr(")]}", *s->at) && depth-- == 0)
-			return;
-		s->at++;
-	}
-}
-
-static struct span trim(struct span s)
-{
-	skip_blanks(&s);
-	while (s.end > s.at && (s.end[-1] == ' ' || s.end[-1] == '\t' || s.end[-1] == '\n'))
-		s.end--;
-	return s;
-}
-
-/* Strips casts and brackets around the whole: "((unsigned long)(REC->fd))" is "REC->fd". */
-static struct span strip(struct span s)
-{
-	for (;;) {
-		struct span inner;
-
-		s = trim(s);
-		if (s.at == s.end || *s.at != '(')
-			return s;
-		inner = (struct span){ s.at + 1, s.end };
-		skip_to(&inner, ')');
-		if (inner.at >= s.end || *inner.at != ')')
-			return s;
-		if (trim((struct span){ inner.at + 1, s.end }).at >= s.end)
-			s = (struct span){ s.at + 1, inner.at };
-		else
-			s.at = inner.at + 1;
-	}
-}
-
-/* A field's name and perhaps [index] at s->at. Returns the binary schema's index, or -1. The
- * strings of an array are fields of their own there, with the index in the name. */
-static int take_field(const struct writer *w, struct span *s, int64_t *ret_element)
-{
-	char name[128];
-	size_t size = 0, stem;
-	int64_t element = 0;
-	int field;
-
-	while (s->at < s->end && is_word(*s->at) && size < sizeof(name) / 2)
-		name[size++] = *s->at++;
-	name[size] = '\0';
-	*ret_element = -1;
-	if (s->at == s->end || *s->at != '[')
-		return schema_find(w->binary, name);
-	stem = size;
-	name[size++] = *s->at++;
-	for (; s->at < s->end && is_digit(*s->at) && element < SCHEMA_FIELDS_MAX; s->at++) {
-		name[size++] = *s->at;
-		element = element * 10 + (*s->at - '0');
-	}
-	if (!take(s, "]"))
-		return -1;
-	memcpy(name + size, "]", 2);
-	field = schema_find(w->binary, name);
-	if (field >= 0)
-		return field;
-	name[stem] = '\0';
-	*ret_element = element;
-	return schema_find(w->binary, name);
-}
-
-static bool take_string_call(struct span *s)
-{
-	return take(s, "__get_str(") || take(s, "__get_rel_str(");
-}
-
-/* What an argument shows, when it is a field and nothing else: its index, else -1. */
-static int argument_field(
-	const struct writer *w, struct span argument, int64_t *ret_element, bool *ret_truth)
-{
-	struct span s = strip(argument);
-	int field;
-
-	*ret_truth = false;
-	if (take_string_call(&s)) {
-		skip_blanks(&s);
-		field = take_field(w, &s, ret_element);
-		skip_blanks(&s);
-		if (!take(&s, ")"))
-			return -1;
-	} else if (take(&s, "REC->")) {
-		field = take_field(w, &s, ret_element);
-		skip_blanks(&s);
-		*ret_truth = take(&s, "? \"true\" : \"false\"");
-	} else {
-		return -1;
-	}
-	skip_blanks(&s);
-	return s.at == s.end ? field : -1;
-}
-
-static bool next_argument(struct span *s, struct span *ret)
-{
-	skip_blanks(s);
-	if (!take(s, ","))
-		return false;
-	ret->at = s->at;
-	skip_to(s, ',');
-	ret->end = s->at;
-	return true;
-}
-
 /* ---- both together ---- */
 
 /* The letter for an argument that is `field`, or 'w' where the text doesn't give the field's value.
  */
-static char letter_for(const struct schema_field *field, const struct conversion *conversion,
+static char letter_for(const struct schema_field *field, const struct text_conversion *conversion,
 	bool truth, int64_t element)
 {
 	bool integer = element < 0 ? field->kind == SCHEMA_INTEGER : field->kind == SCHEMA_BYTES;
@@ -337,6 +112,8 @@ static char letter_for(const struct schema_field *field, const struct conversion
 	case 'x':
 	case 'X':
 		return integer ? 'x' : 'w';
+	case 'o':
+		return integer ? 'o' : 'w';
 	case 'c':
 		return integer && element < 0 ? 'c' : 'w';
 	case 's':
@@ -361,20 +138,23 @@ static uint32_t number_for(const struct schema_field *field, char letter, int64_
 
 /* Writes the conversion for one argument; returns how many bytes of the format string behind the
  * conversion were used up, too. */
-static size_t put_argument(struct writer *w, struct span argument,
-	const struct conversion *conversion, const char *rest)
+static size_t put_argument(struct writer *w, struct text_span argument,
+	const struct text_conversion *conversion, const char *rest)
 {
 	int64_t element = -1;
 	bool truth;
-	int field = argument_field(w, argument, &element, &truth);
+	int field = text_print_field(w->binary, argument, &element, &truth);
 	char letter = 'w';
 	size_t used = 0;
 
 	if (field >= 0 && w->map[field] >= 0)
 		letter = letter_for(&w->binary->fields[field], conversion, truth, element);
 	/* Whether a number has its 0x is not the same in all kernels. */
-	if (letter == 'x')
-		(void)take_back(w, "0x");
+	if (letter == 'x' && take_back(w, "0x") && w->decimal)
+		letter = 'u';
+	/* Bytes of a buffer: "(68:65:6c) \"hel\"", of which the print format has no more than "(%s)". */
+	if (*rest == ')' && memmem(argument.at, (size_t)(argument.end - argument.at), "__print_dynamic_array(", 22))
+		used = 1;
 	if (letter == 's' && *rest == '"' && take_back(w, "\"")) {
 		letter = 'q';
 		used = 1;
@@ -388,11 +168,11 @@ static size_t put_argument(struct writer *w, struct span argument,
 }
 
 /* Writes the format string's literals and conversions from `format` on. */
-static void put_format(struct writer *w, const char *format, struct span arguments)
+static void put_format(struct writer *w, const char *format, struct text_span arguments)
 {
 	while (*format && !w->error) {
-		struct conversion conversion;
-		struct span argument = arguments;
+		struct text_conversion conversion;
+		struct text_span argument = arguments;
 		size_t literal = strcspn(format, "%");
 
 		put_literal(w, format, literal);
@@ -404,11 +184,11 @@ static void put_format(struct writer *w, const char *format, struct span argumen
 			format += 2;
 			continue;
 		}
-		format = take_conversion(format + 1, &conversion);
+		format = text_print_conversion(format + 1, &conversion);
 		for (unsigned int i = 0; i < conversion.stars; i++)
-			if (!next_argument(&arguments, &argument))
+			if (!text_print_argument(&arguments, &argument))
 				w->error = w->error ? w->error : -EINVAL;
-		if (!conversion.letter || !next_argument(&arguments, &argument))
+		if (!conversion.letter || !text_print_argument(&arguments, &argument))
 			w->error = w->error ? w->error : -EINVAL;
 		else
 			format += put_argument(w, argument, &conversion, format);
@@ -427,14 +207,14 @@ static void put_address(struct writer *w, const char *name)
 		put_conversion(w, 'a', (uint32_t)w->map[field], w->binary->fields[field].size, -1);
 }
 
-static void put_probe(struct writer *w, const char *format, struct span arguments)
+static void put_probe(struct writer *w, const char *format, struct text_span arguments)
 {
 	bool returns = schema_find(w->binary, "__probe_ret_ip") >= 0;
 	const char *close = strchr(format, ')');
-	struct span skipped;
+	struct text_span skipped;
 
-	if (format[0] != '(' || !close || !next_argument(&arguments, &skipped) ||
-		(returns && !next_argument(&arguments, &skipped))) {
+	if (format[0] != '(' || !close || !text_print_argument(&arguments, &skipped) ||
+		(returns && !text_print_argument(&arguments, &skipped))) {
 		w->error = -EINVAL;
 		return;
 	}
@@ -447,35 +227,52 @@ static void put_probe(struct writer *w, const char *format, struct span argument
 	put_format(w, close, arguments);
 }
 
-/* The kernel prints system calls by code of its own: "sys_openat(dfd: ..., ...)", "sys_openat ->
- * 0x3". */
-static void put_syscall(
-	struct writer *w, const char *event, const char *format, struct span arguments)
+static void put_call(struct writer *w, const char *name, const char *format, struct text_span arguments)
 {
-	bool enter = strncmp(event, "sys_enter_", 10) == 0;
+	put_string(w, "sys_");
+	put_string(w, name);
+	put_string(w, "(");
+	put_format(w, format, arguments);
+	put_string(w, ")");
+}
 
-	if (!enter && strncmp(event, "sys_exit_", 9) != 0) {
+/* The kernel prints system calls by code of its own: "sys_openat(dfd: ..., ...)", "sys_openat -> 0x3". Where
+ * it knows the flags' names, its numbers are decimal, and the last argument, a mode, may be left out. */
+static void put_syscall(struct writer *w, const char *event, char *format, struct text_span arguments)
+{
+	char *last = strrchr(format, ',');
+
+	if (strncmp(event, "sys_exit_", 9) == 0) {
+		put_string(w, "sys_");
+		put_string(w, event + 9);
+		put_string(w, " -> ");
+		put_format(w, format, arguments);
+		return;
+	}
+	if (strncmp(event, "sys_enter_", 10) != 0) {
 		w->error = -EINVAL;
 		return;
 	}
-	put_string(w, "sys_");
-	put_string(w, event + (enter ? 10 : 9));
-	put_string(w, enter ? "(" : " -> ");
-	put_format(w, format, arguments);
-	if (enter)
-		put_string(w, ")");
+	w->decimal = memmem(arguments.at, (size_t)(arguments.end - arguments.at), "__print_flags(", 14) != NULL;
+	put_call(w, event + 10, format, arguments);
+	if (!w->decimal || !last)
+		return;
+	*last = '\0';
+	put(w, "%|", 2);
+	w->adjacent = false;
+	put_call(w, event + 10, format, arguments);
 }
 
 /* Where the print format begins with a symbol and a colon (markers: "%ps: %s"), a line's parser takes that
  * for the event's name. */
-static void put_plain(struct writer *w, const char *format, struct span arguments)
+static void put_plain(struct writer *w, const char *format, struct text_span arguments)
 {
-	struct conversion conversion;
-	struct span skipped;
-	const char *behind = format[0] == '%' ? take_conversion(format + 1, &conversion) : format;
+	struct text_conversion conversion;
+	struct text_span skipped;
+	const char *behind = format[0] == '%' ? text_print_conversion(format + 1, &conversion) : format;
 
 	if (behind > format && conversion.letter == 'p' && strncmp(behind, ": ", 2) == 0 &&
-		next_argument(&arguments, &skipped))
+		text_print_argument(&arguments, &skipped))
 		format = behind + 2;
 	put_format(w, format, arguments);
 }
@@ -485,15 +282,15 @@ int text_template_make(const struct schema *binary, const int32_t *map, char **r
 	const char *print = schema_string(binary, binary->header->print_format);
 	const char *event = schema_string(binary, binary->header->event);
 	struct writer w = { .binary = binary, .map = map };
-	struct span s = { print, print + strlen(print) };
+	struct text_span s = { print, print + strlen(print) };
 	char *format;
 
-	skip_blanks(&s);
+	text_print_skip_blanks(&s);
 	if (s.at == s.end || *s.at != '"') {
 		*ret = NULL;
 		return 0;
 	}
-	format = take_format(&s);
+	format = text_print_format(&s);
 	if (!format)
 		return -ENOMEM;
 	if (schema_find(binary, "__syscall_nr") >= 0)
@@ -516,6 +313,18 @@ int text_template_make(const struct schema *binary, const int32_t *map, char **r
 
 /* ---- reading ---- */
 
+const char *text_template_next(const char *pattern)
+{
+	while ((pattern = strchr(pattern, '%')) != NULL && pattern[1] != '|' && pattern[1])
+		pattern += 2;
+	return pattern && pattern[1] ? pattern + 2 : NULL;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 static const char *read_number(const char *at, uint32_t *ret)
 {
 	uint32_t value = 0;
@@ -536,6 +345,10 @@ const char *text_template_step(const char *at, struct text_step *ret)
 	if (*at != '%') {
 		ret->size = strcspn(at, "%");
 		return at + ret->size;
+	}
+	if (at[1] == '|') {
+		ret->letter = 0;
+		return at;
 	}
 	if (at[1] == '%' || !at[1]) {
 		ret->size = 1;

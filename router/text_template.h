@@ -12,7 +12,8 @@
  * In a template "%%" is a per cent sign, and a conversion is a letter, then for all but 'w' a field's
  * index, '/' and a number, and perhaps '.' and the index of an array's element, then ';':
  *
- *   d x    a decimal, a hexadecimal number (with or without 0x); the number is its width in bytes
+ *   d x o  a decimal, a hexadecimal (with or without 0x), an octal number; the number is its width in bytes
+ *   u      hexadecimal with 0x, decimal without
  *   b      "true" or "false"
  *   c      one byte, as it is
  *   a      the address of a probe: hexadecimal, or a symbol, which gives no value
@@ -20,7 +21,8 @@
  *   q      a string in quotes, or (fault) without them
  *   w      any text of the kernel's own
  *
- * Behind s, q and w there always stands a literal or the end. */
+ * Behind s, q and w there always stands a literal or the end. "%|" ends a template, too: another one for the
+ * same kind of event follows, for lines that the first doesn't fit. */
 #ifndef TRACEFAN_ROUTER_TEXT_TEMPLATE_H
 #define TRACEFAN_ROUTER_TEXT_TEMPLATE_H
 
@@ -37,11 +39,14 @@ int text_template_make(const struct schema *binary, const int32_t *map, char **r
 
 /* One step of a template. */
 struct text_step {
-	char letter;       /* of a conversion, 'l': a literal, 0: the end */
+	char letter;       /* of a conversion, 'l': a literal, 0: the end, also before "%|" */
 	const char *text;  /* the literal */
 	size_t size;
 	uint32_t field, number, element;
 };
+
+/* The template behind the "%|" of this one, or NULL. */
+const char *text_template_next(const char *pattern);
 
 /* Reads the step at `at` and returns where the next one begins. A template that text_template_make did
  * not write gives steps, too, and no harm. */

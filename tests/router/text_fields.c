@@ -67,6 +67,23 @@ static const char sys_enter_openat_string[] = EVENT("sys_enter_openat",
 	"((unsigned long)(REC->filename)), __get_str(__filename_val), ((unsigned long)(REC->flags)), "
 	"((unsigned long)(REC->mode))");
 
+/* 7.x: names of flags; the text's numbers are decimal although the print format says otherwise, and without
+ * O_CREAT there is no mode. */
+static const char sys_enter_openat_flags[] = EVENT("sys_enter_openat",
+	FIELD("int", "__syscall_nr", 8, 4, 1) FIELD("int", "dfd", 16, 8, 0) FIELD("const char *", "filename", 24, 8, 0)
+	FIELD("int", "flags", 32, 8, 0) FIELD("umode_t", "mode", 40, 8, 0)
+	FIELD("__data_loc char[]", "__filename_val", 48, 4, 0),
+	"\"dfd: 0x%08lx, filename: 0x%08lx \\\"%s\\\", flags: %s%s, mode: 0%03o\", ((unsigned long)(REC->dfd)), "
+	"((unsigned long)(REC->filename)), __get_str(__filename_val), (REC->flags & ~3) && !(REC->flags & 3) ? "
+	"\"O_RDONLY|\" : \"\",  REC->flags ? __print_flags(REC->flags, \"|\", { 0x1, \"O_WRONLY\" }, { 0x2, \"O_RDWR\" }) : "
+	"\"O_RDONLY\",  ((unsigned long)(REC->mode))");
+
+static const char sys_enter_write[] = EVENT("sys_enter_write",
+	FIELD("int", "__syscall_nr", 8, 4, 1) FIELD("unsigned int", "fd", 16, 8, 0) FIELD("const char *", "buf", 24, 8, 0)
+	FIELD("size_t", "count", 32, 8, 0) FIELD("__data_loc char[]", "__buf_val", 40, 4, 0),
+	"\"fd: 0x%08lx, buf: 0x%08lx (%s), count: 0x%08lx\", ((unsigned long)(REC->fd)), ((unsigned long)(REC->buf)), "
+	"__print_dynamic_array(__buf_val, 1), ((unsigned long)(REC->count))");
+
 static const char sys_exit_openat[] = EVENT("sys_exit_openat",
 	FIELD("int", "__syscall_nr", 8, 4, 1) FIELD("long", "ret", 16, 8, 1), "\"0x%lx\", REC->ret");
 
@@ -175,6 +192,15 @@ static const struct row {
 	{ "with the string", sys_enter_openat_string,
 		"sys_openat(dfd: 0xffffff9c, filename: 0x564a \"/etc/h\", flags: \"osts\", flags: 0x241, mode: 0)", 0,
 		"__syscall_nr=- dfd=4294967196 filename=22090 flags=577 mode=0 __filename_val=\"/etc/h\", flags: \"osts\"" },
+	{ "with names of flags", sys_enter_openat_flags,
+		"sys_openat(dfd: 4294967196, filename: 140733205663569 \"/tmp/f\", flags: O_WRONLY|O_CREAT|O_TRUNC, mode: 0666)", 0,
+		"__syscall_nr=- dfd=4294967196 filename=140733205663569 flags=- mode=438 __filename_val=\"/tmp/f\"" },
+	{ "without a mode", sys_enter_openat_flags, "sys_openat(dfd: 5, filename: 10 \"x\", flags: O_RDONLY\", flags: O_RDONLY)", 0,
+		"__syscall_nr=- dfd=5 filename=10 flags=- mode=- __filename_val=\"x\", flags: O_RDONLY\"", true },
+	{ "in a form not known yet", sys_enter_openat_flags, "sys_openat(dfd: 10, filename: 0x10 'x', flags: 3)", 0,
+		"__syscall_nr=- dfd=- filename=16 flags=3 mode=- __filename_val=-" },
+	{ "with a buffer", sys_enter_write, "sys_write(fd: 1, buf: 0x390f83e0 (22:29) \"\")\", count: 2\", count: 0x10)", 0,
+		"__syscall_nr=- fd=1 buf=957318112 count=16 __buf_val=-" },
 	{ "a return", sys_exit_openat, "sys_openat -> 0x3", 0, "__syscall_nr=- ret=3" },
 	{ "a negative return", sys_exit_openat, "sys_openat -> 0xfffffffffffffffe", 0, "__syscall_nr=- ret=-2" },
 	{ "no arguments", sys_enter_getpid, "sys_getpid()", 0, "__syscall_nr=-" },
