@@ -230,8 +230,10 @@ static int settle(struct tfan *tfan, const struct record_header **ret)
 	return 1;
 }
 
+#define STEP_AGAIN 2
+
 /* One step towards the next record for the caller. `*record` is one that was taken already, or NULL. Returns 1
- * (it is there), 0 (none now), -errno, or -EAGAIN (take another step). */
+ * (it is there), 0 (none now), -errno, or STEP_AGAIN. */
 static int step(struct tfan *tfan, const struct record_header **record)
 {
 	int rc = *record ? 1 : ring_reader_next(&tfan->ring, record);
@@ -242,11 +244,11 @@ static int step(struct tfan *tfan, const struct record_header **record)
 	else if (rc == -EOVERFLOW)
 		rc = overwritten(tfan, &next);
 	else if (rc == 0)
-		return (rc = idle(tfan)) == 1 ? -EAGAIN : rc;
+		return (rc = idle(tfan)) == 1 ? STEP_AGAIN : rc;
 	else
 		return damaged(tfan);
 	*record = next;
-	return rc == 0 ? -EAGAIN : rc;
+	return rc == 0 ? STEP_AGAIN : rc;
 }
 
 /* tfan_next but for its fast case, kept apart so that the fast case has no registers to save. */
@@ -259,7 +261,7 @@ __attribute__((noinline)) static int next_slow(struct tfan *tfan, const struct r
 		return rc;
 	do
 		rc = step(tfan, &record);
-	while (rc == -EAGAIN);
+	while (rc == STEP_AGAIN);
 	if (rc == 1)
 		*ret = &tfan->event;
 	return rc;

@@ -49,6 +49,7 @@ int main(int argc, char **argv)
 	if (tfan_trace_kprobe(tfan, "do_sys_openat2", &shape, opened, NULL, &trace) < 0 ||
 		tfan_trace_set_enabled(trace, true) < 0)
 		return fail(tfan);
+	fprintf(stderr, "example-kprobe: tracing\n");
 	while (tfan_dispatch(tfan, 0) >= 0 && tfan_wait(tfan, -1) >= 0)
 		fflush(stdout);
 	return fail(tfan);

@@ -31,6 +31,7 @@ int main(int argc, char **argv)
 	if (filename < 0 || tfan_trace_set_enabled(trace, true) < 0)
 		return fail(tfan);
 
+	fprintf(stderr, "example-tracepoint: tracing\n");
 	for (;;) {
 		/* Read until there is no more, then sleep. */
 		while ((rc = tfan_next(tfan, &event)) == 1) {

@@ -49,6 +49,7 @@ int main(int argc, char **argv)
 	if (tfan_trace_uprobe(tfan, argv[1], argv[2], &shape, called, NULL, &trace) < 0 ||
 		tfan_trace_set_enabled(trace, true) < 0)
 		return fail(tfan);
+	fprintf(stderr, "example-uprobe: tracing\n");
 	while (tfan_dispatch(tfan, 0) >= 0 && tfan_wait(tfan, -1) >= 0)
 		fflush(stdout);
 	return fail(tfan);

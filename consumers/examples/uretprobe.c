@@ -46,6 +46,7 @@ int main(int argc, char **argv)
 	if (tfan_trace_uprobe(tfan, argc > 1 ? argv[1] : "/bin/bash", "readline", &shape, returned, NULL, &trace) < 0 ||
 		tfan_trace_set_enabled(trace, true) < 0)
 		return fail(tfan);
+	fprintf(stderr, "example-uretprobe: tracing\n");
 	while (tfan_dispatch(tfan, 0) >= 0 && tfan_wait(tfan, -1) >= 0)
 		fflush(stdout);
 	return fail(tfan);

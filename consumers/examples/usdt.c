@@ -45,6 +45,7 @@ int main(int argc, char **argv)
 		return fail(tfan);
 	if (tfan_trace_create(tfan, probe, &trace) < 0 || tfan_trace_set_enabled(trace, true) < 0)
 		return fail(tfan);
+	fprintf(stderr, "example-usdt: tracing\n");
 	for (;;) {
 		while ((rc = tfan_next(tfan, &event)) == 1)
 			if (tfan_event_kind(event) == TFAN_EVENT)

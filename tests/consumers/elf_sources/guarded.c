@@ -15,5 +15,5 @@ __attribute__((noinline)) int guarded(int a)
 int main(int argc, char **argv)
 {
 	(void)argv;
-	return guarded(argc);
+	return guarded(argc) < 0;
 }

@@ -20,5 +20,5 @@ __attribute__((noinline)) int second(long a, const char *text)
 
 int main(int argc, char **argv)
 {
-	return first(argc, argv[0]) + second(argc, argv[0]);
+	return first(argc, argv[0]) + second(argc, argv[0]) < 0;
 }
