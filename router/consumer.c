@@ -244,6 +244,7 @@ static const struct {
 	{ CONTROL_SET_FILTER, CONSUMER_READY, consumer_on_set_filter },
 	{ CONTROL_SET_ENABLED, CONSUMER_READY, consumer_on_set_enabled },
 	{ CONTROL_STATS, CONSUMER_READY, consumer_on_stats },
+	{ CONTROL_EXPLAIN, CONSUMER_READY, consumer_on_explain },
 	{ CONTROL_CLOSE, CONSUMER_READY, consumer_on_close },
 	{ CONTROL_LIST, CONSUMER_GREETED | CONSUMER_READY, on_list },
 	{ CONTROL_FLUSH, CONSUMER_READY, on_flush },

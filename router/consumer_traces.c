@@ -409,6 +409,57 @@ void consumer_on_close(struct router *router, struct consumer *consumer, struct 
 	answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
 }
 
+static void put_text(char *array, size_t size, const char *text)
+{
+	size_t length = strlen(text);
+
+	memset(array, 0, size);
+	if (length < size) {
+		memcpy(array, text, length);
+		return;
+	}
+	memcpy(array, text, size - 4);
+	memcpy(array + size - 4, "...", 4);
+}
+
+/* Returns 0 or -ENOMEM. */
+static int explain(const struct trace *trace, struct control_explained *explained)
+{
+	CLEANUP_FREE char *kernel = NULL;
+	CLEANUP_FREE char *router = NULL;
+	bool exact = true;
+	int r = 0;
+
+	if (trace->filter)
+		r = filter_program_show(trace->filter, &router);
+	if (r == 0 && trace->kernel_filter)
+		r = filter_kernel_text(trace->kernel_filter, CONTROL_FILTER_MAX, &kernel, &exact);
+	if (r < 0)
+		return r;
+	explained->exact = exact && (!trace->filter || trace->kernel_filter);
+	put_text(explained->kernel, sizeof(explained->kernel), kernel ? kernel : "0");
+	put_text(explained->router, sizeof(explained->router), router ? router : "");
+	put_text(explained->pushed, sizeof(explained->pushed), trace->route->pushed ? trace->route->pushed : "0");
+	return 0;
+}
+
+void consumer_on_explain(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	const struct control_id *request = (const struct control_id *)message->bytes;
+	struct trace *trace = own_trace(router, consumer, request->id);
+	struct control_explained explained = { 0 };
+
+	explained.failure.position = -1;
+	if (!trace) {
+		explained.status = EXIT_FAILED;
+		control_failure_set(&explained.failure, ENOENT, -1, "this consumer has no trace %" PRIu64, request->id);
+	} else if (explain(trace, &explained) < 0) {
+		explained.status = EXIT_FAILED;
+		control_failure_set(&explained.failure, ENOMEM, -1, "no memory to show the filter");
+	}
+	answer_send(router, consumer, &explained, CONTROL_EXPLAIN, sizeof(explained), message->header.cookie, NULL, 0);
+}
+
 void consumer_on_stats(struct router *router, struct consumer *consumer, struct control_message *message)
 {
 	const struct control_id *request = (const struct control_id *)message->bytes;

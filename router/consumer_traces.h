@@ -10,6 +10,7 @@ void consumer_on_set_filter(struct router *router, struct consumer *consumer, st
 void consumer_on_set_enabled(struct router *router, struct consumer *consumer, struct control_message *message);
 void consumer_on_close(struct router *router, struct consumer *consumer, struct control_message *message);
 void consumer_on_stats(struct router *router, struct consumer *consumer, struct control_message *message);
+void consumer_on_explain(struct router *router, struct consumer *consumer, struct control_message *message);
 
 /* Takes away every trace of a consumer; what only it wanted is disabled. */
 void consumer_traces_drop(struct router *router, uint64_t number);

@@ -39,6 +39,7 @@ enum control_type {
 	CONTROL_FLUSH = 10,      /* control_id; reply control_status at once; a RECORD_FLUSHED marks the place */
 	CONTROL_DETACH = 11,     /* control_id (id 0); reply control_status; then the router closes */
 	CONTROL_LEDGER = 12,     /* control_id (id 0); reply control_ledger: the session's side */
+	CONTROL_EXPLAIN = 13,    /* control_id; reply control_explained: who does what of the trace's filter */
 
 	/* router -> reader */
 	CONTROL_ROUTER = 32,        /* control_router_hello; reply control_router_welcome + fds: pool, free, filled
@@ -231,6 +232,18 @@ struct control_stats {
 	struct control_failure failure;
 };
 _Static_assert(sizeof(struct control_stats) == 576, "control stats");
+
+/* Texts that do not fit are cut and end in "...". */
+struct control_explained {
+	struct control_header header;
+	uint32_t status;
+	uint32_t exact; /* 1: the kernel accepts nothing that the filter does not */
+	struct control_failure failure;
+	char kernel[CONTROL_FILTER_MAX]; /* this trace's filter as the kernel can have it; "0": not at all */
+	char router[CONTROL_FILTER_MAX]; /* the whole filter, simplified, as the router evaluates it; empty: none */
+	char pushed[CONTROL_FILTER_MAX]; /* in the probe's `filter` file now, for all traces; "0": none */
+};
+_Static_assert(sizeof(struct control_explained) == 536 + 3 * 2048, "control explained");
 
 struct control_ledger {
 	struct control_header header;

@@ -172,6 +172,18 @@ static const struct layout layout_session_status = {
 	},
 };
 
+static const struct layout layout_explained = {
+	.size = sizeof(struct control_explained),
+	.has_status = true,
+	.texts = {
+		TEXT(control_explained, failure.message),
+		TEXT(control_explained, kernel),
+		TEXT(control_explained, router),
+		TEXT(control_explained, pushed),
+	},
+	.values = { STATUS(control_explained), VALUE(control_explained, exact, 0, 1) },
+};
+
 struct row {
 	uint16_t type;
 	const struct layout *request;
@@ -193,6 +205,7 @@ static const struct row rows[] = {
 	{ CONTROL_FLUSH, &layout_id, 0, 0, &layout_status, 0 },
 	{ CONTROL_DETACH, &layout_id, 0, 0, &layout_status, 0 },
 	{ CONTROL_LEDGER, &layout_id, 0, 0, &layout_ledger, 0 },
+	{ CONTROL_EXPLAIN, &layout_id, 0, 0, &layout_explained, 0 },
 
 	{ CONTROL_ROUTER, &layout_empty, 0, 0, &layout_router_welcome, 7 },
 	/* The consumer's socket and the target file; neither for the router's own probes. */

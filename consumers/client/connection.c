@@ -316,6 +316,7 @@ void tfan_close(struct tfan *tfan)
 	free(tfan->closed);
 	trace_index_release(&tfan->index);
 	free(tfan->list);
+	free(tfan->explained);
 	free(tfan->strings.bytes);
 	tfan->epoll = close_fd(tfan->epoll);
 	tfan->socket = close_fd(tfan->socket);

@@ -44,6 +44,7 @@ struct tfan {
 	struct ledger_session end_ledger; /* valid once has_end_ledger */
 	bool has_end_ledger;
 	char *list; /* what tfan_list returned last */
+	struct control_explained *explained; /* owned; of the last tfan_trace_explain */
 	bool all_events, force;
 	void (*notice)(void *context, const struct tfan_event *event); /* see tfan_set_notice */
 	void *notice_context;

@@ -103,6 +103,15 @@ struct tfan_ledger {
 /* Asks the router: decoded = delivered + filtered + lost_ring. */
 int tfan_trace_ledger(struct tfan_trace *trace, struct tfan_ledger *ret);
 
+/* Who does what of a trace's filter. The texts are valid until the next call on the connection. */
+struct tfan_explanation {
+	const char *kernel; /* the filter as the kernel can have it; "0": not at all */
+	bool exact;         /* the kernel alone does all of it */
+	const char *router; /* the whole filter, simplified, as the router evaluates it; "": there is none */
+	const char *pushed; /* in the probe's `filter` file now, for all consumers together; "0": none */
+};
+int tfan_trace_explain(struct tfan_trace *trace, struct tfan_explanation *ret);
+
 struct tfan_session_ledger {
 	uint64_t committed, decoded, undecodable, lost_kernel, dropped;
 };
