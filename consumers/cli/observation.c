@@ -90,6 +90,7 @@ static int observation_attach(struct observation *o)
 	if (tfan_open(&options, &o->tfan) < 0)
 		return message_failure(o->tfan ? tfan_failure(o->tfan) : NULL, NULL);
 	o->intake.tfan = o->tfan;
+	o->output.plans.from_text = tfan_session(o->tfan)->is_text;
 	return 0;
 }
 

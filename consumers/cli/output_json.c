@@ -190,6 +190,8 @@ static void json_fields(struct writer *writer, const struct tfan_event *event, c
 		int r;
 
 		field = plan->fields[i];
+		if (field.is_body && !first)
+			continue;
 		field.key += first;
 		field.key_size -= first;
 		r = json_field(writer, event, &field);

@@ -253,21 +253,31 @@ static int text_field(struct writer *writer, const struct tfan_event *event, con
 	return -EINVAL;
 }
 
+static void text_fields(struct writer *writer, const struct tfan_event *event, const struct plan *plan)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct plan_field *field = &plan->fields[i];
+		int r = field->is_body && any ? -ENODATA : text_field(writer, event, field);
+
+		if (r == -ENODATA)
+			continue;
+		any = true;
+		if (r < 0) {
+			writer_bytes(writer, field->key, field->key_size);
+			writer_text(writer, "(unreadable)");
+		}
+	}
+}
+
 static void text_event(struct output *output, const struct tfan_event *event, const struct plan *plan)
 {
 	struct writer *writer = output->writer;
 
 	text_columns(output, event);
 	writer_bytes(writer, plan->head, plan->head_size);
-	for (size_t i = 0; i < plan->count; i++) {
-		const struct plan_field *field = &plan->fields[i];
-		int r = text_field(writer, event, field);
-
-		if (r < 0 && r != -ENODATA) {
-			writer_bytes(writer, field->key, field->key_size);
-			writer_text(writer, "(unreadable)");
-		}
-	}
+	text_fields(writer, event, plan);
 	if (tfan_event_late(event))
 		writer_text(writer, " (late)");
 	if (tfan_event_suspect(event))

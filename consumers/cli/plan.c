@@ -29,7 +29,7 @@ static int plan_fields(struct plan *plan, const struct plan_set *set, struct wri
 		struct plan_field *field = &plan->fields[plan->count];
 		struct tfan_field from;
 
-		if (tfan_field_at(plan->trace, i, &from) < 0 || from.is_common)
+		if (tfan_field_at(plan->trace, i, &from) < 0 || from.is_common || strncmp(from.name, "__", 2) == 0)
 			continue;
 		*field = (struct plan_field){
 			.index = i,
@@ -37,6 +37,7 @@ static int plan_fields(struct plan *plan, const struct plan_set *set, struct wri
 			.display = from.display,
 			.size = from.size,
 			.is_signed = from.is_signed,
+			.is_body = set->from_text && i == count - 1,
 		};
 		if (from.kind == TFAN_BYTES && from.size != 1 && from.size != 2 && from.size != 4 && from.size != 8) {
 			field->is_opaque = true;

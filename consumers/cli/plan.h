@@ -1,5 +1,6 @@
 /* How a trace's events are shown, worked out once per trace: which fields, and the text that stands before
- * each value. The kernel's common_ fields are not among them: they are the line's own columns. */
+ * each value. The kernel's own are not among them: common_ fields, which are the line's columns, and its
+ * bookkeeping, whose names begin with two underscores (__probe_ip, __syscall_nr). */
 #ifndef TRACEFAN_CLI_PLAN_H
 #define TRACEFAN_CLI_PLAN_H
 
@@ -17,6 +18,7 @@ struct plan_field {
 	unsigned int size;
 	bool is_signed;
 	bool is_opaque; /* no array of integers: shown byte by byte */
+	bool is_body;   /* the whole text of an event that was read as text: shown when nothing else was read */
 	const char *key;
 	size_t key_size;
 };
@@ -39,6 +41,7 @@ struct plan_style {
 struct plan_set {
 	const struct plan_style *style;
 	bool decorated; /* handed to the style: aligned and coloured */
+	bool from_text; /* the session reads the kernel's text, and an event's last field is all of it */
 	struct plan *plans; /* open addressing by the trace's address; a power of two */
 	size_t size, used;
 	struct plan *last;

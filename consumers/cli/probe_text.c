@@ -68,23 +68,85 @@ char *probe_text_add_filter(const char *probe, const char *filter)
 	return n < 0 ? NULL : text;
 }
 
-static bool probe_text_names_kind(const char *probe)
-{
-	static const char *const kinds[] = { "tracepoint:", "kprobe:", "kretprobe:", "uprobe:", "uretprobe:", "usdt:" };
-	size_t name = strcspn(probe, "=: \t\n");
+/* A definition's first word in parts; each is `size` bytes at `text`. */
+struct part {
+	const char *text;
+	int size;
+};
 
-	if (probe[name] == '=')
-		probe += name + 1;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (strncmp(probe, kinds[i], strlen(kinds[i])) == 0)
-			return true;
+struct place {
+	struct part name; /* empty: none was given */
+	struct part kind; /* empty: it names none */
+	struct part rest; /* behind the kind's colon */
+};
+
+static struct place probe_text_place(const char *probe)
+{
+	static const char *const kinds[] = { "tracepoint", "kprobe", "kretprobe", "uprobe", "uretprobe", "usdt" };
+	const char *end = probe_text_place_end(probe);
+	size_t name = strcspn(probe, "=:/ \t\n");
+	struct place place = { .name = { probe, 0 }, .kind = { probe, 0 } };
+	const char *rest = probe;
+
+	if (probe[name] == '=') {
+		place.name.size = (int)name;
+		rest = probe + name + 1;
 	}
-	return false;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t length = strlen(kinds[i]);
+
+		if (strncmp(rest, kinds[i], length) == 0 && rest[length] == ':') {
+			place.kind = (struct part){ rest, (int)length };
+			rest += length + 1;
+			break;
+		}
+	}
+	place.rest = (struct part){ rest, (int)(end - rest) };
+	return place;
+}
+
+/* What is left of a part behind its n-th last colon. */
+static struct part probe_text_behind_colon(struct part part, int n)
+{
+	for (int i = part.size; i > 0; i--) {
+		if (part.text[i - 1] == ':' && --n == 0)
+			return (struct part){ part.text + i, part.size - i };
+	}
+	return part;
+}
+
+/* The name that a probe has by default: its symbol, or PROVIDER:NAME. */
+static struct part probe_text_symbol(const struct place *place)
+{
+	struct part symbol = place->rest;
+	const char *plus;
+
+	if (place->kind.size > 0 && place->kind.text[0] == 'u')
+		symbol = probe_text_behind_colon(symbol, strncmp(place->kind.text, "usdt", 4) == 0 ? 2 : 1);
+	plus = memchr(symbol.text, '+', (size_t)symbol.size);
+	if (plus)
+		symbol.size = (int)(plus - symbol.text);
+	return symbol;
 }
 
 char *probe_text_recorded(const char *probe)
 {
+	struct place place = probe_text_place(probe);
+	bool colon = memchr(place.rest.text, ':', (size_t)place.rest.size) != NULL;
+	const char *filter = probe_text_if(probe);
+	const char *blank = *filter ? " " : "";
+	struct part symbol;
 	char *text;
+	int n;
 
-	return asprintf(&text, "%s%s", probe_text_names_kind(probe) ? "" : "tracepoint:", probe) < 0 ? NULL : text;
+	if (place.kind.size > 0 ? place.kind.text[0] == 't' : colon) {
+		n = asprintf(&text, "%.*s%stracepoint:%.*s%s%s", place.name.size, place.name.text, place.name.size ? "=" : "",
+			place.rest.size, place.rest.text, blank, filter);
+	} else if (place.name.size > 0) {
+		n = asprintf(&text, "%.*s=kprobe:recorded%s%s", place.name.size, place.name.text, blank, filter);
+	} else {
+		symbol = probe_text_symbol(&place);
+		n = asprintf(&text, "kprobe:%.*s%s%s", symbol.size, symbol.text, blank, filter);
+	}
+	return n < 0 ? NULL : text;
 }

@@ -22,6 +22,7 @@ struct tfan {
 	uint64_t burst;
 	bool enabled, flush;
 	int fd;
+	struct tfan_session session;
 };
 
 static const struct tfan_field fake_fields[] = {
@@ -59,6 +60,11 @@ int tfan_open(const struct tfan_options *options, struct tfan **ret)
 	if (fake_is(tfan, "denied"))
 		return fake_fail(tfan, TFAN_NOT_PERMITTED, EACCES, -1, "not a member of the session's group");
 	return 0;
+}
+
+const struct tfan_session *tfan_session(const struct tfan *tfan)
+{
+	return &tfan->session;
 }
 
 void tfan_close(struct tfan *tfan)

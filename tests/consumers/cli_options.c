@@ -260,13 +260,22 @@ static void check_recorded(const char *probe, const char *expected)
 	free(text);
 }
 
-static void a_recording_needs_no_kind(void **state)
+static void a_recorded_probe_is_known_by_its_name(void **state)
 {
 	(void)state;
 	check_recorded("sched:sched_switch", "tracepoint:sched:sched_switch");
 	check_recorded("tracepoint:sched:sched_switch", "tracepoint:sched:sched_switch");
-	check_recorded("x=kprobe:f", "x=kprobe:f");
-	check_recorded("sched:sched_switch if a=b", "tracepoint:sched:sched_switch if a=b");
+	check_recorded("x=sched:sched_switch", "x=tracepoint:sched:sched_switch");
+	check_recorded("sched:sched_switch  if a=b", "tracepoint:sched:sched_switch if a=b");
+	check_recorded("opened", "kprobe:opened");
+	check_recorded("opened if n > 1", "kprobe:opened if n > 1");
+	check_recorded("opened=uprobe:/bin/x:main+4 a=$arg1 if a", "opened=kprobe:recorded if a");
+	check_recorded("uprobe:/a:b/c=d:main+4 a=$arg1", "kprobe:main");
+	check_recorded("uprobe:/bin/x:0x1234", "kprobe:0x1234");
+	check_recorded("uretprobe:/bin/x:main", "kprobe:main");
+	check_recorded("usdt:/bin/x:python:line", "kprobe:python:line");
+	check_recorded("kprobe:do_sys_open+8 p=$arg1", "kprobe:do_sys_open");
+	check_recorded("kretprobe:vfs_read+maxactive=9", "kprobe:vfs_read");
 }
 
 int main(void)
@@ -281,7 +290,7 @@ int main(void)
 		cmocka_unit_test(seconds),
 		cmocka_unit_test(near_names),
 		cmocka_unit_test(filters_are_joined),
-		cmocka_unit_test(a_recording_needs_no_kind),
+		cmocka_unit_test(a_recorded_probe_is_known_by_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

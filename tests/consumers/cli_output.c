@@ -14,9 +14,10 @@
 
 #include <cmocka.h>
 
-/* One field of each kind, behind a common one that is not shown. */
+/* One field of each kind, behind two of the kernel's own that are not shown. */
 static const struct tfan_field fields[] = {
 	{ .name = "common_type", .type = "unsigned short", .kind = TFAN_INTEGER, .size = 2, .is_common = true },
+	{ .name = "__probe_ip", .type = "unsigned long", .kind = TFAN_INTEGER, .size = 8 },
 	{ .name = "s", .type = "char[]", .kind = TFAN_STRING, .size = 1 },
 	{ .name = "i8", .type = "s8", .kind = TFAN_INTEGER, .size = 1, .is_signed = true },
 	{ .name = "u64", .type = "u64", .kind = TFAN_INTEGER, .size = 8 },
@@ -53,15 +54,15 @@ static void fixture_event(struct fixture *f)
 		.pid = 42,
 		.comm = "cat",
 		.values = {
-			[1] = { .bytes = "/etc/hosts", .size = 10 },
-			[2] = { .number = 0xfe },
-			[3] = { .number = UINT64_MAX },
-			[4] = { .number = 0xffffffffdeadbeefULL },
-			[5] = { .number = 0644 },
-			[6] = { .number = 'R' },
-			[7] = { .bytes = shorts, .size = sizeof(shorts) },
-			[8] = { .bytes = mask, .size = sizeof(mask) },
-			[9] = { .bytes = odd, .size = sizeof(odd) },
+			[2] = { .bytes = "/etc/hosts", .size = 10 },
+			[3] = { .number = 0xfe },
+			[4] = { .number = UINT64_MAX },
+			[5] = { .number = 0xffffffffdeadbeefULL },
+			[6] = { .number = 0644 },
+			[7] = { .number = 'R' },
+			[8] = { .bytes = shorts, .size = sizeof(shorts) },
+			[9] = { .bytes = mask, .size = sizeof(mask) },
+			[10] = { .bytes = odd, .size = sizeof(odd) },
 		},
 	};
 }
@@ -121,10 +122,10 @@ static void what_the_event_lacks_is_left_out(void **state)
 	fixture_open(&f, &output_json, false);
 	for (size_t i = 1; i < FIELDS; i++)
 		f.event.values[i].error = -ENODATA;
-	f.event.values[4].error = 0;
+	f.event.values[5].error = 0;
 	check_line(&f, "{\"kind\":\"event\",\"time\":1000000002,\"wall\":\"2024-05-06T07:08:09.000000456Z\",\"cpu\":3,\"pid\":42,"
 		       "\"comm\":\"cat\",\"probe\":\"sys:event\",\"id\":7,\"args\":{\"hex\":-559038737}}\n");
-	f.event.values[4].error = -ENODATA;
+	f.event.values[5].error = -ENODATA;
 	check_line(&f, "{\"kind\":\"event\",\"time\":1000000002,\"wall\":\"2024-05-06T07:08:09.000000456Z\",\"cpu\":3,\"pid\":42,"
 		       "\"comm\":\"cat\",\"probe\":\"sys:event\",\"id\":7,\"args\":{}}\n");
 	fixture_close(&f);
@@ -138,7 +139,7 @@ static void what_cannot_be_read_is_told(void **state)
 	for (int text = 0; text < 2; text++) {
 		fixture_open(&f, text ? &output_text : &output_json, false);
 		for (size_t i = 1; i < FIELDS; i++)
-			f.event.values[i].error = i == 1 || i == 2 || i == 7 ? -EBADMSG : -ENODATA;
+			f.event.values[i].error = i == 2 || i == 3 || i == 8 ? -EBADMSG : -ENODATA;
 		f.event.late = f.event.suspect = f.event.partial = true;
 		check_line(&f, text ? "07:08:09.000000456 3 42 cat sys:event s=(unreadable) i8=(unreadable) "
 				      "shorts=(unreadable) (late) (suspect) (cut)\n"
@@ -178,14 +179,42 @@ static void empty_arrays_and_masks(void **state)
 	(void)state;
 	for (int text = 0; text < 2; text++) {
 		fixture_open(&f, text ? &output_text : &output_json, false);
-		for (size_t i = 1; i < 7; i++)
+		for (size_t i = 1; i < 8; i++)
 			f.event.values[i].error = -ENODATA;
-		for (size_t i = 7; i < FIELDS; i++)
+		for (size_t i = 8; i < FIELDS; i++)
 			f.event.values[i].size = 0;
 		check_line(&f, text ? "07:08:09.000000456 3 42 cat sys:event shorts=[] mask=- odd=[]\n"
 				    : "{\"kind\":\"event\",\"time\":1000000002,\"wall\":\"2024-05-06T07:08:09.000000456Z\",\"cpu\":3,"
 				      "\"pid\":42,\"comm\":\"cat\",\"probe\":\"sys:event\",\"id\":7,\"args\":{\"shorts\":[],"
 				      "\"mask\":[],\"odd\":[]}}\n");
+		fixture_close(&f);
+	}
+}
+
+/* From a text source the last field is all that the kernel printed. */
+static void the_whole_text_is_shown_when_nothing_else_was_read(void **state)
+{
+	static const struct tfan_field two[] = {
+		{ .name = "n", .type = "int", .kind = TFAN_INTEGER, .size = 4 },
+		{ .name = "text", .type = "char[]", .kind = TFAN_STRING, .size = 1 },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (int text = 0; text < 2; text++) {
+		fixture_open(&f, text ? &output_text : &output_json, false);
+		f.output.plans.from_text = true;
+		f.trace = (struct tfan_trace){ .id = 7, .name = "a", .fields = two, .field_count = 2 };
+		f.event.wall = 0;
+		f.event.values[0] = (struct fake_value){ .number = 5 };
+		f.event.values[1] = (struct fake_value){ .bytes = "n=5", .size = 3 };
+		check_line(&f, text ? "1.000000002 3 42 cat a n=5\n"
+				    : "{\"kind\":\"event\",\"time\":1000000002,\"wall\":null,\"cpu\":3,\"pid\":42,\"comm\":\"cat\","
+				      "\"probe\":\"a\",\"id\":7,\"args\":{\"n\":5}}\n");
+		f.event.values[0].error = -ENODATA;
+		check_line(&f, text ? "1.000000002 3 42 cat a text=\"n=5\"\n"
+				    : "{\"kind\":\"event\",\"time\":1000000002,\"wall\":null,\"cpu\":3,\"pid\":42,\"comm\":\"cat\","
+				      "\"probe\":\"a\",\"id\":7,\"args\":{\"text\":\"n=5\"}}\n");
 		fixture_close(&f);
 	}
 }
@@ -251,7 +280,7 @@ static void a_terminal_gets_columns_and_colours(void **state)
 
 	(void)state;
 	fixture_open(&f, &output_text, true);
-	f.trace.field_count = 3;
+	f.trace.field_count = 4;
 	check_line(&f, "\033[2m07:08:09.000000456\033[0m   3      42 cat             \033[1msys:event           \033[0m"
 		       " \033[36ms\033[0m=/etc/hosts \033[36mi8\033[0m=-2\n");
 	fixture_close(&f);
@@ -351,6 +380,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_read_is_told),
 		cmocka_unit_test(what_is_not_known_looks_like_it),
 		cmocka_unit_test(empty_arrays_and_masks),
+		cmocka_unit_test(the_whole_text_is_shown_when_nothing_else_was_read),
 		cmocka_unit_test(names_from_outside_are_escaped),
 		cmocka_unit_test(losses_and_ends),
 		cmocka_unit_test(a_terminal_gets_columns_and_colours),
