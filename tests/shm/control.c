@@ -89,6 +89,11 @@ static const struct expected table[] = {
 	ID_REQUEST(CONTROL_LEDGER),
 	{ REPLY(CONTROL_LEDGER), 576, 0, 0, { FAILURE(control_ledger) },
 		{ STATUS(control_ledger), { AT(control_ledger, reserved), 0, 0 } } },
+	ID_REQUEST(CONTROL_EXPLAIN),
+	{ REPLY(CONTROL_EXPLAIN), 6680, 0, 0,
+		{ FAILURE(control_explained), TEXT(control_explained, kernel), TEXT(control_explained, router),
+			TEXT(control_explained, pushed) },
+		{ STATUS(control_explained), { AT(control_explained, exact), 0, 1 } } },
 
 	{ REQUEST(CONTROL_ROUTER), 16, 0, 0, { { 0 } }, { { 0 } } },
 	ROUTER_WELCOME("reply to CONTROL_ROUTER", CONTROL_ROUTER | CONTROL_REPLY),
