@@ -26,6 +26,12 @@
 int text_schema_make(const struct schema *binary, const char *system, const char *event, void **ret_bytes,
 	size_t *ret_size);
 
+/* The same for an event of which there is no format file, from one of its lines: an integer for each pair whose
+ * value looks like one, a string for each other pair, and "text". What later lines have that doesn't fit is in
+ * their text alone. Returns 0 or -errno. */
+int text_schema_infer(const struct text_piece *body, const char *system, const char *event, void **ret_bytes,
+	size_t *ret_size);
+
 /* Whether no event of this kind can hold a forged line: each of its strings is too short for one, or ends
  * with a canary. What follows such an event is what it looks like; see router/text_join.h. */
 bool text_schema_is_guarded(const struct schema *schema);

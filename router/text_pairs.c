@@ -59,11 +59,18 @@ static const char *next_pair(const char *at, const char *end)
 	return end;
 }
 
+/* Without what only parts one pair from the next: blanks, commas, "==>". */
 static const char *trim_end(const char *at, const char *end)
 {
-	while (end > at && (is_blank(end[-1]) || end[-1] == ',' || end[-1] == '\r'))
-		end--;
-	return end;
+	static const char arrow[] = " ==>";
+
+	for (;;) {
+		while (end > at && (is_blank(end[-1]) || end[-1] == ',' || end[-1] == '\r'))
+			end--;
+		if ((size_t)(end - at) < sizeof(arrow) - 1 || memcmp(end - 4, arrow, sizeof(arrow) - 1) != 0)
+			return end;
+		end -= sizeof(arrow) - 1;
+	}
 }
 
 /* The closing quote of the string that begins at `at`: the first that is the last thing before a pair, or
@@ -197,6 +204,22 @@ static void set_integer(struct text_payload *payload, uint32_t field, const stru
 		text_payload_integer(payload, field, 0);
 	else if (read_number(at, end, hex, known, &value))
 		text_payload_integer(payload, field, value);
+}
+
+enum text_look text_pairs_look(const struct text_pair *pair)
+{
+	const char *at = pair->value.at, *end = at + pair->value.size;
+	bool hex = pair->value.size > 2 && at[0] == '0' && at[1] == 'x';
+	uint64_t value;
+
+	if (pair->quoted || memchr(at, ' ', pair->value.size))
+		return TEXT_LOOKS_STRING;
+	if (!read_number(at, end, false, false, &value))
+		return TEXT_LOOKS_STRING;
+	if (hex)
+		return TEXT_LOOKS_HEX;
+	/* A negative number has its top bit set, any other must not. */
+	return (*at == '-') == (value > INT64_MAX) || !value ? TEXT_LOOKS_DECIMAL : TEXT_LOOKS_STRING;
 }
 
 static bool is_fault(const struct text_pair *pair)

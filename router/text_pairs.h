@@ -18,6 +18,14 @@ struct text_pair {
  * the next pair when what follows can't be one ("comm=Web Content pid=5"). */
 bool text_pairs_next(const char **at, const char *end, struct text_pair *ret);
 
+/* What a value looks like to somebody who knows nothing of the field. */
+enum text_look {
+	TEXT_LOOKS_STRING,
+	TEXT_LOOKS_DECIMAL, /* and fits a signed 64-bit integer */
+	TEXT_LOOKS_HEX,     /* with 0x */
+};
+enum text_look text_pairs_look(const struct text_pair *pair);
+
 /* Sets the fields that the pairs name. Returns how many; *ret_suspect when a name came twice. `known` says
  * that the print format is known and this isn't it: a number of a field in hex that might be decimal is then
  * left out. */

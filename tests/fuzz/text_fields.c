@@ -55,6 +55,21 @@ static void encode(const struct schema *schema, const char *body, size_t body_si
 	free(payload);
 }
 
+/* The body as a line of a log without format files, later ones like it. */
+static void infer(const char *body, size_t size)
+{
+	const struct text_piece piece = { body, size };
+	struct schema schema;
+	size_t made_size;
+	void *made;
+
+	require(text_schema_infer(&piece, "", "event", &made, &made_size) == 0);
+	require(schema_view(made, made_size, &schema) == 0);
+	encode(&schema, body, size, schema.header->fixed_size + size);
+	encode(&schema, body, size / 2, schema.header->fixed_size + size);
+	free(made);
+}
+
 void fuzz_one_input(const uint8_t *bytes, size_t size)
 {
 	const uint8_t *end = size ? memchr(bytes, 0, size) : NULL;
@@ -67,6 +82,7 @@ void fuzz_one_input(const uint8_t *bytes, size_t size)
 
 	if (!end)
 		return;
+	infer((const char *)end + 1, size - (size_t)(end + 1 - bytes));
 	require(catalog_create(false, 8, &catalog) == 0);
 	if (catalog_add(catalog, "system", (const char *)bytes, (size_t)(end - bytes), &event, &reason) == 0) {
 		int r = text_schema_make(&event->schema, "system", event->name, &made, &made_size);

@@ -444,6 +444,47 @@ static void no_format_file(void **state)
 	free(bytes);
 }
 
+/* An event of a log, of which there is no format file. */
+static void inferred(void **state)
+{
+	static const struct {
+		const char *first, *line, *shown;
+	} cases[] = {
+		{ "comm=Web Content pid=5 prio=-1 flags=0x10", "comm=x pid=-7 prio=2 flags=0xffffffffffffffff",
+			"comm=\"x\" pid=-7 prio=2 flags=18446744073709551615" },
+		{ "prev_comm=a prev_pid=1 prev_state=R+ ==> next_comm=b next_pid=2",
+			"prev_comm=b prev_pid=2 prev_state=S ==> next_comm=c d next_pid=3",
+			"prev_comm=\"b\" prev_pid=2 prev_state=\"S\" next_comm=\"c d\" next_pid=3" },
+		{ "nvme0: disk=nvme0n1, qid=2, res=0x0", "nvme0: disk=nvme1n1, qid=x, res=0x1", "nvme0=\"\" disk=\"nvme1n1\" qid=- res=1" },
+		{ "(0x1) s=\"a b\" n=1", "(0x1) s=\"c=1 d\" n=2", "s=\"c=1 d\" n=2" },
+		{ "n=18446744073709551615 m=-9223372036854775808", "n=1 m=1", "n=\"1\" m=1" },
+		{ "text=1 a=1 a=2", "a=3", "a=3" },
+		{ "no pairs", "at all", "" },
+		{ "", "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct text_piece first = { cases[i].first, strlen(cases[i].first) };
+		const struct text_piece line = { cases[i].line, strlen(cases[i].line) };
+		struct text_show show;
+		struct schema schema;
+		uint8_t payload[1024];
+		size_t size;
+		void *bytes;
+		bool suspect;
+		int r;
+
+		assert_int_equal(text_schema_infer(&first, "", "event", &bytes, &size), 0);
+		assert_int_equal(schema_view(bytes, size, &schema), 0);
+		r = text_fields_encode(&schema, &line, payload, sizeof(payload), &size, &suspect);
+		assert_true(r == 0 || (r == -EBADMSG && schema.header->field_count == 1));
+		assert_string_equal(text_show(&show, &schema, payload, size), cases[i].shown);
+		assert_false(text_schema_is_guarded(&schema));
+		free(bytes);
+	}
+}
+
 /* A schema that is none of these, or whose template somebody else wrote. */
 static void foreign_schemas(void **state)
 {
@@ -560,6 +601,7 @@ int main(void)
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(longest_text),
 		cmocka_unit_test(no_format_file),
+		cmocka_unit_test(inferred),
 		cmocka_unit_test(foreign_schemas),
 		cmocka_unit_test(guarded_kinds),
 		cmocka_unit_test(canaries_are_hidden),
