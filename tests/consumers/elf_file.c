@@ -352,10 +352,9 @@ static void a_static_probe_at_two_places(void **state)
 		assert_int_equal(sites[1].args.count, 2);
 		assert_string_equal(sites[0].args.rows[0].type, "s32");
 		assert_string_equal(sites[1].args.rows[0].type, "s64");
-#ifdef __x86_64__
-		assert_string_equal(sites[0].args.rows[0].fetch, "%di");
-		assert_string_equal(sites[0].args.rows[1].fetch, "%si");
-#endif
+		/* A register or a place on the stack, as the compiler likes. */
+		assert_null(sites[0].args.rows[0].reason);
+		assert_non_null(strchr(sites[0].args.rows[0].fetch, '%'));
 		free(sites);
 		assert_int_equal(usdt_find(&file, "demo", "twise", &sites, &count, &failure), -ENOENT);
 		assert_non_null(strstr(failure.text, "did you mean demo:twice?"));
