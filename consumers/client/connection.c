@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -211,15 +212,30 @@ static int attach(struct tfan *tfan, const struct tfan_options *options)
 	return rc;
 }
 
-/* One descriptor that is readable when there is a record or when the router closed. */
+/* One descriptor that is readable when there is a record, when the interval is over, or when the router closed. */
 static int open_epoll(struct tfan *tfan)
 {
-	struct epoll_event on = { .events = EPOLLIN };
+	const int fds[] = { tfan->ring.wake_fd, tfan->socket, tfan->timer };
 
 	tfan->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (tfan->epoll < 0 || epoll_ctl(tfan->epoll, EPOLL_CTL_ADD, tfan->ring.wake_fd, &on) < 0 ||
-		epoll_ctl(tfan->epoll, EPOLL_CTL_ADD, tfan->socket, &on) < 0)
+	if (tfan->epoll < 0)
 		return failure_set(&tfan->failure, TFAN_FAILED, errno, -1, "epoll: %s", strerror(errno));
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		struct epoll_event on = { .events = EPOLLIN };
+
+		if (fds[i] >= 0 && epoll_ctl(tfan->epoll, EPOLL_CTL_ADD, fds[i], &on) < 0)
+			return failure_set(&tfan->failure, TFAN_FAILED, errno, -1, "epoll: %s", strerror(errno));
+	}
+	return 0;
+}
+
+static int open_timer(struct tfan *tfan)
+{
+	if (tfan->interval == 0)
+		return 0;
+	tfan->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (tfan->timer < 0)
+		return failure_set(&tfan->failure, TFAN_FAILED, errno, -1, "timerfd: %s", strerror(errno));
 	return 0;
 }
 
@@ -256,6 +272,7 @@ static int open_session(struct tfan *tfan, const struct tfan_options *from)
 	tfan->logger_context = options.logger_context;
 	tfan->all_events = options.all_events;
 	tfan->force = options.force;
+	tfan->interval = options.interval;
 	name = options.session ? options.session : DEFAULT_SESSION;
 	directory = options.directory ? options.directory : DEFAULT_DIRECTORY;
 	if (!session_name_valid(name))
@@ -269,6 +286,8 @@ static int open_session(struct tfan *tfan, const struct tfan_options *from)
 		rc = hello(tfan, options.program ? options.program : program_invocation_short_name);
 	if (rc == 0)
 		rc = attach(tfan, &options);
+	if (rc == 0)
+		rc = open_timer(tfan);
 	if (rc == 0)
 		rc = open_epoll(tfan);
 	return rc;
@@ -284,6 +303,7 @@ int tfan_open(const struct tfan_options *options, struct tfan **ret)
 		return -ENOMEM;
 	tfan->socket = -1;
 	tfan->epoll = -1;
+	tfan->timer = -1;
 	tfan->event.tfan = tfan;
 	failure_init(&tfan->failure);
 	rc = open_session(tfan, options);
@@ -319,6 +339,7 @@ void tfan_close(struct tfan *tfan)
 	free(tfan->explained);
 	free(tfan->strings.bytes);
 	tfan->epoll = close_fd(tfan->epoll);
+	tfan->timer = close_fd(tfan->timer);
 	tfan->socket = close_fd(tfan->socket);
 	free(tfan);
 }

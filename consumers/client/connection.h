@@ -22,6 +22,12 @@ struct tfan {
 	 * signals with the next record. Until something is read, asking again costs no announcement. */
 	bool asleep;
 	uint64_t asleep_at;
+	/* With an interval: the timer runs, and sleep is not announced before it has run out. Holds until something
+	 * is read, at position pacing_at. */
+	unsigned int interval; /* ms, 0: none */
+	int timer;             /* -1 without an interval */
+	bool pacing;
+	uint64_t pacing_at;
 	/* Something is to be done before the next record is taken: bury closed traces, deliver a record that
 	 * was kept, or say why there is none. */
 	bool pending;

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 static int damaged(struct tfan *tfan)
 {
@@ -187,6 +189,35 @@ static bool fall_asleep(struct tfan *tfan)
 	return tfan->asleep;
 }
 
+static bool is_pacing(const struct tfan *tfan)
+{
+	return tfan->pacing && tfan->pacing_at == tfan->ring.position;
+}
+
+/* Starts an interval in which the router need not wake this process. A timer that can't be set means none. */
+static int pace(struct tfan *tfan)
+{
+	const struct itimerspec in = {
+		.it_value = { .tv_sec = tfan->interval / 1000, .tv_nsec = tfan->interval % 1000 * 1000000L },
+	};
+
+	tfan->pacing = timerfd_settime(tfan->timer, 0, &in, NULL) == 0;
+	tfan->pacing_at = tfan->ring.position;
+	return tfan->pacing ? 0 : -errno;
+}
+
+/* Whether the interval has run out; takes back what else made the descriptor readable. */
+static bool pace_over(struct tfan *tfan)
+{
+	uint64_t times;
+
+	(void)wake_clear(tfan->ring.wake_fd);
+	if (read(tfan->timer, &times, sizeof(times)) < 0)
+		return false;
+	tfan->pacing = false;
+	return true;
+}
+
 /* Nothing is in the ring. Returns 1 (look again), 0 (the caller may sleep), or why there will never be more.
  *
  * The order matters: the signal of an earlier sleep is taken back before the next sleep is announced, and
@@ -203,16 +234,21 @@ static int idle(struct tfan *tfan)
 			"session \"%s\" has ended", tfan->session_name);
 		return tfan->broken;
 	}
-	if (is_asleep(tfan)) {
+	if (is_asleep(tfan) || is_pacing(tfan)) {
 		rc = look_at_socket(tfan);
 		if (rc) {
 			tfan->broken = rc;
 			return 1;
 		}
-		if (wake_clear(tfan->ring.wake_fd) == -EAGAIN)
+		/* Nothing new, unless it was the timer or the router that woke the caller. */
+		if (is_asleep(tfan) && wake_clear(tfan->ring.wake_fd) == -EAGAIN)
+			return 0;
+		if (is_pacing(tfan) && !pace_over(tfan))
 			return 0;
 	} else {
 		(void)wake_clear(tfan->ring.wake_fd);
+		if (tfan->interval > 0 && pace(tfan) == 0)
+			return 0;
 	}
 	return fall_asleep(tfan) ? 0 : 1;
 }
@@ -290,7 +326,7 @@ int tfan_wait(struct tfan *tfan, int milliseconds)
 
 	if (!tfan->attached || tfan->event.pending || tfan->broken || tfan->ended)
 		return 1;
-	if (!is_asleep(tfan) && !fall_asleep(tfan))
+	if (!is_asleep(tfan) && !is_pacing(tfan) && !fall_asleep(tfan))
 		return 1;
 	n = poll(&fd, 1, milliseconds);
 	return n < 0 ? -errno : n;

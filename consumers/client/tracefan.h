@@ -28,11 +28,15 @@ enum tfan_overflow {
 
 struct tfan_options {
 	size_t size;             /* sizeof(struct tfan_options): set by TFAN_OPTIONS */
+	/* There is no path of tracefs here: only the session's reader opens it. */
 	const char *session;     /* name of the session; NULL: "default" */
 	const char *directory;   /* of the sessions' sockets; NULL: /run/tracefan */
 	const char *program;     /* shown in status; NULL: the process's own name */
 	size_t ring_size;        /* bytes, rounded up to a power of two; 0: 4 MiB */
 	enum tfan_overflow overflow;
+	unsigned int interval;   /* ms: once events have been read, the descriptor stays quiet for so long, so that
+				  * a steady stream costs a wake-up per interval and no more; the ring must hold
+				  * what comes meanwhile. 0: it tells of each at once */
 	bool include_self;       /* trace this process, too */
 	bool all_events;         /* recordings: every event, without tfan_trace_create */
 	bool force;              /* place probes that are known to endanger their program: return probes in Go's */

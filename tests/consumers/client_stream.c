@@ -153,6 +153,60 @@ static void the_descriptor_tells_when_there_is_more(void **state)
 	assert_false(readable(f));
 }
 
+/* One event wakes the caller at once; what follows within the interval does not. */
+static void an_interval_keeps_the_descriptor_quiet(void **state)
+{
+	struct fixture *f = *state;
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.interval = 3600 * 1000;
+	open_with(f, &options);
+	assert_int_equal(tfan_trace_create(f->tfan, "tracepoint:sched:sched_fake", &f->trace), 0);
+	assert_int_equal(tfan_wait(f->tfan, 0), 0);
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 1, 1);
+	fake_router_publish(&f->router);
+	assert_true(readable(f));
+	(void)next(f, TFAN_EVENT);
+	assert_none(f);
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 2, 1);
+	fake_router_publish(&f->router);
+	assert_false(readable(f));
+	assert_int_equal(tfan_wait(f->tfan, 0), 0);
+	/* It is there for who asks, and the interval begins anew. */
+	assert_int_equal(tfan_event_time(next(f, TFAN_EVENT)), 2);
+	assert_none(f);
+	assert_false(readable(f));
+	/* The router's end is told at once. */
+	fake_router_hang_up(&f->router);
+	assert_true(readable(f));
+}
+
+static void an_interval_ends(void **state)
+{
+	struct fixture *f = *state;
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.interval = 1;
+	open_with(f, &options);
+	assert_int_equal(tfan_trace_create(f->tfan, "tracepoint:sched:sched_fake", &f->trace), 0);
+	for (uint64_t i = 1; i <= 20; i++) {
+		const struct tfan_event *event;
+		int n;
+
+		fake_router_event(&f->router, tfan_trace_id(f->trace), i, 1);
+		fake_router_publish(&f->router);
+		while ((n = tfan_next(f->tfan, &event)) == 0)
+			assert_int_equal(tfan_wait(f->tfan, -1), 1);
+		assert_int_equal(n, 1);
+		assert_int_equal(tfan_event_time(event), i);
+		assert_none(f);
+	}
+	/* With nothing more to come it falls asleep, and stays quiet. */
+	assert_int_equal(tfan_wait(f->tfan, -1), 1);
+	assert_none(f);
+	assert_false(readable(f));
+}
+
 /* ---- what can't be attached to ---- */
 
 static void assert_open_fails(struct fixture *f, struct tfan_options *options, int error, enum tfan_class category,
@@ -644,6 +698,8 @@ int main(void)
 		TEST(attach_says_what_was_asked, setup),
 		TEST(events_come_with_their_fields, setup_trace),
 		TEST(the_descriptor_tells_when_there_is_more, setup_trace),
+		TEST(an_interval_keeps_the_descriptor_quiet, setup),
+		TEST(an_interval_ends, setup),
 		TEST(a_session_that_is_not_there, setup),
 		TEST(a_name_that_is_none, setup),
 		TEST(a_ring_that_is_too_large, setup),
