@@ -1,12 +1,12 @@
 #include "consumers/cli/observation.h"
 
 #include "base/exit_status.h"
+#include "consumers/cli/attachment.h"
 #include "consumers/cli/command.h"
 #include "consumers/cli/intake.h"
 #include "consumers/cli/message.h"
 #include "consumers/cli/monotonic.h"
 #include "consumers/cli/output.h"
-#include "consumers/cli/probe_text.h"
 #include "consumers/cli/summary.h"
 #include "consumers/cli/writer.h"
 
@@ -21,8 +21,7 @@
 struct observation {
 	const struct observation_config *config;
 	const struct options *options;
-	struct private_session session;
-	struct tfan *tfan;
+	struct attachment attachment;
 	struct writer writer;
 	struct output output;
 	struct command command;
@@ -58,112 +57,6 @@ static int observation_open_output(struct observation *o)
 	o->writer.wait_context = &o->intake;
 	decorated = isatty(fd) && !(no_colour && *no_colour);
 	output_open(&o->output, options->format == OPTIONS_JSON ? &output_json : &output_text, &o->writer, decorated);
-	return 0;
-}
-
-/* ---- the session and its traces ---- */
-
-static void observation_note(void *context, int level, const char *text)
-{
-	(void)context;
-	message("%s%s", level == TFAN_NOTE_WARNING ? "warning: " : "", text);
-}
-
-/* A million events of the usual size: a burst of both CPUs that this program, which formats text, takes a
- * second to write out. Pages of it that were never used cost nothing. */
-#define DEFAULT_RING ((size_t)64 << 20)
-
-static int observation_attach(struct observation *o)
-{
-	bool private = o->config->private_session != NULL;
-	struct tfan_options options = TFAN_OPTIONS;
-
-	options.session = private ? o->session.name : o->options->session;
-	options.directory = private ? o->session.directory : o->options->directory;
-	options.program = "tracefan";
-	options.ring_size = o->options->ring_size ? o->options->ring_size : DEFAULT_RING;
-	options.overflow = o->options->overflow;
-	options.include_self = o->options->include_self;
-	options.force = o->options->force;
-	options.all_events = o->config->all_events;
-	options.logger = observation_note;
-	if (tfan_open(&options, &o->tfan) < 0)
-		return message_failure(o->tfan ? tfan_failure(o->tfan) : NULL, NULL);
-	o->intake.tfan = o->tfan;
-	o->output.plans.from_text = tfan_session(o->tfan)->is_text;
-	return 0;
-}
-
-static bool observation_replays(const struct observation *o)
-{
-	return o->config->private_session && o->config->private_session->input_option;
-}
-
-static char *observation_probe_text(const struct observation *o, const char *probe)
-{
-	char *named = observation_replays(o) ? probe_text_recorded(probe) : strdup(probe);
-	char *text;
-
-	if (!named || !o->options->filter)
-		return named;
-	text = probe_text_add_filter(named, o->options->filter);
-	free(named);
-	return text;
-}
-
-/* Two probes of one name would be one in the output and its summary. */
-static int observation_check_name(struct observation *o, const struct tfan_trace *trace)
-{
-	const char *name = tfan_trace_name(trace);
-
-	for (size_t i = 0;; i++) {
-		const struct tfan_trace *other = tfan_trace_at(o->tfan, i);
-
-		if (!other || other == trace)
-			return 0;
-		if (strcmp(tfan_trace_name(other), name) == 0) {
-			message("two probes are called %s: give one another name, as in -e 'other=KIND:PLACE'", name);
-			return EXIT_USAGE;
-		}
-	}
-}
-
-static int observation_create_one(struct observation *o, const char *probe)
-{
-	char *text = observation_probe_text(o, probe);
-	struct tfan_trace *trace;
-	int status;
-
-	if (!text) {
-		message("out of memory");
-		return EXIT_FAILED;
-	}
-	if (tfan_trace_create(o->tfan, text, &trace) < 0)
-		status = message_failure(tfan_failure(o->tfan), text);
-	else
-		status = observation_check_name(o, trace);
-	free(text);
-	return status;
-}
-
-/* All or nothing: the first that can't be made ends it, and none is enabled before all are there. */
-static int observation_create(struct observation *o)
-{
-	int status = 0;
-
-	for (size_t i = 0; i < o->options->event_count && status == 0; i++)
-		status = observation_create_one(o, o->options->events[i]);
-	return status;
-}
-
-static int observation_enable(struct observation *o, bool enabled)
-{
-	struct tfan_trace *trace;
-
-	for (size_t i = 0; (trace = tfan_trace_at(o->tfan, i)); i++) {
-		if (tfan_trace_set_enabled(trace, enabled) < 0)
-			return message_failure(tfan_failure(o->tfan), NULL);
-	}
 	return 0;
 }
 
@@ -213,12 +106,12 @@ static void observation_end_command(struct observation *o)
 /* A replay that was stopped before its end has no rest that anybody wants. */
 static void observation_take_rest(struct observation *o)
 {
-	if (o->intake.over || observation_replays(o))
+	if (o->intake.over || attachment_replays(&o->attachment))
 		return;
-	if (observation_enable(o, false) != 0)
+	if (attachment_enable(&o->attachment, false) != 0)
 		return;
-	if (tfan_flush(o->tfan) < 0) {
-		(void)message_failure(tfan_failure(o->tfan), NULL);
+	if (tfan_flush(o->attachment.tfan) < 0) {
+		(void)message_failure(tfan_failure(o->attachment.tfan), NULL);
 		return;
 	}
 	intake_drain(&o->intake);
@@ -231,7 +124,7 @@ static int observation_run_traces(struct observation *o)
 	if (status == 0)
 		status = observation_start_command(o);
 	if (status == 0)
-		status = observation_enable(o, true);
+		status = attachment_enable(&o->attachment, true);
 	if (status != 0)
 		return status;
 	if (o->options->duration > 0)
@@ -263,7 +156,7 @@ static int observation_summarize(struct observation *o)
 	struct summary summary;
 	bool lost;
 
-	if (summary_make(o->tfan, &o->output.plans, &summary) < 0) {
+	if (summary_make(o->attachment.tfan, &o->output.plans, &summary) < 0) {
 		message("out of memory");
 		return EXIT_FAILED;
 	}
@@ -272,7 +165,7 @@ static int observation_summarize(struct observation *o)
 	else
 		observation_text_summary(&summary);
 	/* The ledger of a session that others use, too, tells of losses before our time. */
-	lost = o->intake.lost || summary_lost(&summary, o->config->private_session != NULL);
+	lost = o->intake.lost || summary_lost(&summary, o->attachment.config != NULL);
 	summary_release(&summary);
 	return lost && o->options->exit_on_loss ? EXIT_LOST : 0;
 }
@@ -307,23 +200,20 @@ static int observation_command_status(struct observation *o)
 
 static int observation_session(struct observation *o)
 {
-	int status = 0;
+	const struct observation_config *config = o->config;
+	int status = attachment_open(&o->attachment, o->options, config->private_session, config->all_events);
 
-	if (o->config->private_session)
-		status = private_session_start(&o->session, o->config->private_session);
 	if (status == 0)
-		status = observation_attach(o);
-	if (status == 0)
-		status = observation_create(o);
-	if (status == 0) {
-		status = observation_run_traces(o);
-		if (o->intake.stop != INTAKE_GOES_ON)
-			status = worse(status, observation_summarize(o));
-		status = worse(status, observation_finish_output(o));
-	}
-	tfan_close(o->tfan);
-	o->tfan = NULL;
-	return status;
+		status = attachment_create(&o->attachment);
+	if (status != 0)
+		return status;
+	o->intake.tfan = o->attachment.tfan;
+	o->intake.session = o->attachment.config ? &o->attachment.session : NULL;
+	o->output.plans.from_text = tfan_session(o->attachment.tfan)->is_text;
+	status = observation_run_traces(o);
+	if (o->intake.stop != INTAKE_GOES_ON)
+		status = worse(status, observation_summarize(o));
+	return worse(status, observation_finish_output(o));
 }
 
 int observation_run(const struct observation_config *config)
@@ -331,11 +221,11 @@ int observation_run(const struct observation_config *config)
 	struct observation o = {
 		.config = config,
 		.options = config->options,
-		.session = PRIVATE_SESSION_NONE,
+		.attachment = ATTACHMENT_NONE,
 		.command = COMMAND_NONE,
 		.output_fd = -1,
 	};
-	int status, stopped;
+	int status, closed;
 
 	status = observation_open_output(&o);
 	if (status != 0)
@@ -343,17 +233,16 @@ int observation_run(const struct observation_config *config)
 	o.intake = (struct intake){
 		.options = config->options,
 		.output = &o.output,
-		.session = config->private_session ? &o.session : NULL,
 		.signal_fd = -1,
 		.hidden = config->hidden,
 		.deadline = MONOTONIC_NEVER,
 		.give_up = MONOTONIC_NEVER,
 	};
 	status = observation_session(&o);
-	stopped = private_session_stop(&o.session);
+	closed = attachment_close(&o.attachment);
 	if (o.intake.command)
 		status = worse(status, observation_command_status(&o));
-	status = worse(status, stopped);
+	status = worse(status, closed);
 	command_close(&o.command);
 	if (o.intake.signal_fd >= 0)
 		(void)close(o.intake.signal_fd);

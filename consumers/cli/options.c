@@ -12,6 +12,7 @@
 #define OPTIONS_LIVE (VERB_TRACE | VERB_RECORD)
 #define OPTIONS_SHOW (VERB_TRACE | VERB_REPLAY)
 #define OPTIONS_ALL  (VERB_TRACE | VERB_RECORD | VERB_REPLAY)
+#define OPTIONS_ASK  (VERB_TRACE | VERB_LS | VERB_EXPLAIN)
 
 struct options_row {
 	char letter; /* 0: none */
@@ -237,12 +238,12 @@ static const char *apply_force(struct options *options, const char *value)
 }
 
 static const struct options_row options_rows[] = {
-	{ 'e', "event", "PROBE", OPTIONS_ALL, apply_event, "what to trace, in quotes; any number of them (see PROBE)" },
-	{ 'f', "filter", "FILTER", OPTIONS_ALL, apply_filter, "keep only events for which this holds; applies to every probe" },
+	{ 'e', "event", "PROBE", OPTIONS_ALL | VERB_EXPLAIN, apply_event, "what to trace, in quotes; any number of them (see PROBE)" },
+	{ 'f', "filter", "FILTER", OPTIONS_ALL | VERB_EXPLAIN, apply_filter, "keep only events for which this holds; applies to every probe" },
 	{ 's', "source", "raw|text", OPTIONS_LIVE, apply_source, "which of the kernel's files a private session reads" },
-	{ 0, "session", "NAME", VERB_TRACE | VERB_LS, apply_session, "attach to a running session instead of starting a private one" },
-	{ 0, "directory", "DIR", VERB_TRACE | VERB_LS, apply_directory, "where the sessions' sockets are (/run/tracefan)" },
-	{ 'o', "output", "text|json", OPTIONS_SHOW | VERB_DOCTOR, apply_format, "how the output is written (text)" },
+	{ 0, "session", "NAME", OPTIONS_ASK, apply_session, "attach to a running session instead of starting a private one" },
+	{ 0, "directory", "DIR", OPTIONS_ASK, apply_directory, "where the sessions' sockets are (/run/tracefan)" },
+	{ 'o', "output", "text|json", OPTIONS_SHOW | VERB_EXPLAIN | VERB_DOCTOR, apply_format, "how the output is written (text)" },
 	{ 'o', "output", "FILE", VERB_RECORD, apply_file, "the recording" },
 	{ 0, "text", "FILE", VERB_REPLAY, apply_text, "replay ftrace's text output" },
 	{ 0, "pages", "DIR", VERB_REPLAY, apply_pages, "replay raw pages, laid out as in tracefs" },
@@ -255,7 +256,7 @@ static const struct options_row options_rows[] = {
 	{ 'w', "write", "FILE", OPTIONS_SHOW, apply_write, "write to FILE instead of standard output" },
 	{ 'q', "quiet", NULL, OPTIONS_SHOW, apply_quiet, "take every event, but write only the summary" },
 	{ 0, "include-self", NULL, OPTIONS_LIVE, apply_include_self, "trace this program's own process, too" },
-	{ 0, "force", NULL, OPTIONS_LIVE, apply_force, "place probes that are known to endanger the traced program, too" },
+	{ 0, "force", NULL, OPTIONS_LIVE | VERB_EXPLAIN, apply_force, "place probes that are known to endanger the traced program, too" },
 };
 
 #define OPTIONS_ROWS (sizeof(options_rows) / sizeof(options_rows[0]))
@@ -396,7 +397,7 @@ static const char *options_contradiction(const struct verb *verb, const struct o
 		return "which events is the filter for? Give them with -e";
 	if (verb->bit == VERB_RECORD && !options->file)
 		return "where shall the recording go? Give -o FILE";
-	if ((verb->bit & OPTIONS_LIVE) && options->event_count == 0)
+	if ((verb->bit & (OPTIONS_LIVE | VERB_EXPLAIN)) && options->event_count == 0)
 		return "what shall be traced? Give at least one -e PROBE, for example -e tracepoint:sched:sched_process_exec";
 	return NULL;
 }

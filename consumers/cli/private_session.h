@@ -17,6 +17,8 @@ struct private_session_config {
 	int record_fd;                 /* where the router writes a recording; -1: none */
 };
 
+#define PRIVATE_SESSION_LIVE { .record_fd = -1 }
+
 struct private_session {
 	struct daemon reader, router;
 	int owner; /* our end of the pipe */

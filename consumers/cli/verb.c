@@ -10,11 +10,12 @@
 #include <string.h>
 
 static const struct verb verbs[] = {
-	{ "trace", VERB_TRACE, "[OPTION]... -e PROBE... [-- COMMAND [ARG...]]", "show events as they happen", verb_trace },
-	{ "record", VERB_RECORD, "[OPTION]... -e PROBE... -o FILE [-- COMMAND [ARG...]]", "keep events in a file", verb_record },
-	{ "replay", VERB_REPLAY, "[OPTION]... FILE | --text FILE | --pages DIR", "show the events of a recording", verb_replay },
-	{ "ls", VERB_LS, "[OPTION]... [PATTERN]", "list the events that you may trace", verb_ls },
-	{ "doctor", VERB_DOCTOR, "[OPTION]...", "tell what this machine lets tracefan do, and what would mend the rest", verb_doctor },
+	{ "trace", VERB_TRACE, "tracefan-trace", "[OPTION]... -e PROBE... [-- COMMAND [ARG...]]", "show events as they happen", verb_trace },
+	{ "record", VERB_RECORD, "tracefan-record", "[OPTION]... -e PROBE... -o FILE [-- COMMAND [ARG...]]", "keep events in a file", verb_record },
+	{ "replay", VERB_REPLAY, "tracefan-replay", "[OPTION]... FILE | --text FILE | --pages DIR", "show the events of a recording", verb_replay },
+	{ "ls", VERB_LS, "tracefan", "[OPTION]... [PATTERN]", "list the events that you may trace", verb_ls },
+	{ "explain", VERB_EXPLAIN, "tracefan", "[OPTION]... -e PROBE...", "tell what of each filter the kernel does and what the router", verb_explain },
+	{ "doctor", VERB_DOCTOR, "tracefan", "[OPTION]...", "tell what this machine lets tracefan do, and what would mend the rest", verb_doctor },
 };
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -35,9 +36,9 @@ void verb_help(const struct verb *verb)
 {
 	printf("Usage: tracefan %s %s\n%c%s.\n\n", verb->name, verb->synopsis, verb->summary[0] - 'a' + 'A', verb->summary + 1);
 	options_help(verb);
-	if (verb->bit & (VERB_TRACE | VERB_RECORD))
+	if (verb->bit & (VERB_TRACE | VERB_RECORD | VERB_EXPLAIN))
 		(void)fputs(verb_probes, stdout);
-	printf("\nSee tracefan-%s(1).\n", verb->name);
+	printf("\nSee %s(1).\n", verb->page);
 }
 
 static void verb_overview(void)

@@ -7,12 +7,14 @@ enum verb_bit {
 	VERB_RECORD = 1 << 1,
 	VERB_REPLAY = 1 << 2,
 	VERB_LS = 1 << 3,
-	VERB_DOCTOR = 1 << 4,
+	VERB_EXPLAIN = 1 << 4,
+	VERB_DOCTOR = 1 << 5,
 };
 
 struct verb {
 	const char *name;
 	enum verb_bit bit; /* for the table of options */
+	const char *page; /* of the manual */
 	const char *synopsis;
 	const char *summary;
 	/* argv[0] is the verb's name. Returns the exit status. */
@@ -29,6 +31,7 @@ int verb_trace(const struct verb *verb, int argc, char **argv);
 int verb_record(const struct verb *verb, int argc, char **argv);
 int verb_replay(const struct verb *verb, int argc, char **argv);
 int verb_ls(const struct verb *verb, int argc, char **argv);
+int verb_explain(const struct verb *verb, int argc, char **argv);
 int verb_doctor(const struct verb *verb, int argc, char **argv);
 
 #endif

@@ -1,10 +1,10 @@
 #include "consumers/cli/verb.h"
 
 #include "base/exit_status.h"
+#include "consumers/cli/attachment.h"
 #include "consumers/cli/escape.h"
 #include "consumers/cli/message.h"
 #include "consumers/cli/options.h"
-#include "consumers/cli/private_session.h"
 #include "consumers/cli/writer.h"
 #include "consumers/client/tracefan.h"
 
@@ -69,52 +69,18 @@ static int ls_show(struct tfan *tfan, const struct options *options)
 	return EXIT_LOCATION;
 }
 
-static int ls_attach(const char *session, const char *directory, const struct options *options)
-{
-	struct tfan_options open = TFAN_OPTIONS;
-	struct tfan *tfan = NULL;
-	int status;
-
-	open.session = session;
-	open.directory = directory;
-	open.program = "tracefan";
-	if (tfan_open(&open, &tfan) < 0)
-		status = message_failure(tfan ? tfan_failure(tfan) : NULL, NULL);
-	else
-		status = ls_show(tfan, options);
-	tfan_close(tfan);
-	return status;
-}
-
-static int ls_private(const struct options *options)
-{
-	const struct private_session_config config = { .record_fd = -1 };
-	struct private_session session = PRIVATE_SESSION_NONE;
-	int status, stopped;
-
-	if (geteuid() != 0) {
-		message("a session of one's own needs root: run it with sudo, or ask a running session with --session NAME");
-		return EXIT_NOT_PERMITTED;
-	}
-	status = private_session_start(&session, &config);
-	if (status != 0)
-		return status;
-	status = ls_attach(session.name, session.directory, options);
-	stopped = private_session_stop(&session);
-	return status ? status : stopped;
-}
-
 int verb_ls(const struct verb *verb, int argc, char **argv)
 {
+	struct attachment attachment = ATTACHMENT_NONE;
 	struct options options;
-	int status;
+	int status, closed;
 
 	if (!options_parse(verb, argc, argv, &options, &status))
 		return status;
-	if (options.session)
-		status = ls_attach(options.session, options.directory, &options);
-	else
-		status = ls_private(&options);
+	status = attachment_open(&attachment, &options, NULL, false);
+	if (status == 0)
+		status = ls_show(attachment.tfan, &options);
+	closed = attachment_close(&attachment);
 	options_release(&options);
-	return status;
+	return status ? status : closed;
 }

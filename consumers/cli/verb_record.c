@@ -18,6 +18,7 @@ static int verb_record_to(const struct options *options)
 	struct observation_config config = { .options = options, .private_session = &private_session, .hidden = true };
 	int status;
 
+	/* Before an old recording is overwritten for nothing. */
 	if (geteuid() != 0) {
 		message("recording needs root: run it with sudo");
 		return EXIT_NOT_PERMITTED;

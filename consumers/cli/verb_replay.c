@@ -7,7 +7,7 @@
 
 int verb_replay(const struct verb *verb, int argc, char **argv)
 {
-	struct private_session_config private_session = { .record_fd = -1 };
+	struct private_session_config private_session = PRIVATE_SESSION_LIVE;
 	struct observation_config config = { .private_session = &private_session };
 	struct options options;
 	int status;

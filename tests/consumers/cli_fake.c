@@ -115,6 +115,8 @@ int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **
 		.field_count = sizeof(fake_fields) / sizeof(fake_fields[0]),
 	};
 	fake_name(probe, trace->name, sizeof(trace->name));
+	wrong = strstr(probe, " if ");
+	(void)snprintf(trace->filter, sizeof(trace->filter), "%s", wrong ? wrong + 4 : "");
 	tfan->trace_count++;
 	*ret = trace;
 	return 0;
@@ -135,6 +137,17 @@ int tfan_list(struct tfan *tfan, const char **ret)
 	if (fake_is(tfan, "deaf"))
 		return fake_fail(tfan, TFAN_FAILED, ECONNRESET, -1, "the router is gone");
 	*ret = fake_is(tfan, "hostile") ? "a:b\x1b\n" : "sched:sched_switch\nsched:sched_wakeup\nsyscalls:sys_enter_openat\n";
+	return 0;
+}
+
+/* As if the kernel could have all of it but globs. */
+int tfan_trace_explain(struct tfan_trace *trace, struct tfan_explanation *ret)
+{
+	bool glob = strchr(trace->filter, '~') != NULL;
+
+	if (fake_is(trace->tfan, "deaf"))
+		return fake_fail(trace->tfan, TFAN_FAILED, ECONNRESET, -1, "the router is gone");
+	*ret = (struct tfan_explanation){ glob ? "0" : trace->filter, !glob, trace->filter, "0" };
 	return 0;
 }
 

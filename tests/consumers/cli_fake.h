@@ -50,7 +50,7 @@ struct tfan_event {
 struct tfan_trace {
 	struct tfan *tfan;
 	uint64_t id;
-	char name[256];
+	char name[256], filter[256];
 	const struct tfan_field *fields;
 	size_t field_count;
 	bool enabled;

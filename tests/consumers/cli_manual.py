@@ -100,7 +100,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("tracefan rec"), {"record"})
 
     def test_options_are_those_of_the_verb(self):
-        for verb in "trace", "record", "replay", "ls", "doctor":
+        for verb in "trace", "record", "replay", "ls", "explain", "doctor":
             options = help_options(verb)
             letters = {f"-{letter}" for letter, _ in options.values() if letter}
             self.assertEqual(self.complete(f"tracefan {verb} -"), set(options) | letters, verb)

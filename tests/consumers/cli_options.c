@@ -14,9 +14,9 @@
 
 #define WORDS 64
 
-static const struct verb trace = { "trace", VERB_TRACE, "", "show", NULL };
-static const struct verb record = { "record", VERB_RECORD, "", "record", NULL };
-static const struct verb replay = { "replay", VERB_REPLAY, "", "replay", NULL };
+static const struct verb trace = { "trace", VERB_TRACE, "", "", "show", NULL };
+static const struct verb record = { "record", VERB_RECORD, "", "", "record", NULL };
+static const struct verb replay = { "replay", VERB_REPLAY, "", "", "replay", NULL };
 
 /* Parses blank-separated words after the verb's name. Returns 0 or the exit status. */
 static int parse(const struct verb *verb, const char *line, struct options *ret)

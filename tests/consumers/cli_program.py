@@ -266,6 +266,23 @@ class Others(unittest.TestCase):
         self.assertEqual(run("ls", "--session", "denied").returncode, 3)
         self.assertEqual(run("ls", "a", "b").returncode, 2)
 
+    def test_explain(self):
+        words = ["explain", "--session", "plain", "-e", "kprobe:f if pid == 1", "-e", "kprobe:g if comm ~ \"a*\"", "-e", "kprobe:h"]
+        r = run(*words)
+        self.assertEqual((r.returncode, r.stderr), (0, b""))
+        self.assertEqual(r.stdout.decode().splitlines(), [
+            "f", "  in the kernel:  pid == 1", "  in the router:  nothing more", "  pushed now, for all consumers: nothing",
+            "g", "  in the kernel:  nothing", "  in the router:  comm ~ \"a*\"", "  pushed now, for all consumers: nothing",
+            "h", "  no filter: every event is delivered"])
+        r = run(*words, "-o", "json", "-f", "x\xff")
+        self.assertEqual([(e["kind"], e["probe"], e["kernel"], e["exact"], as_bytes(e["router"]), e["pushed"]) for e in records(r.stdout)],
+                         [("filter", "f", "(pid == 1) && (x\xff)", True, "(pid == 1) && (x\xff)".encode(), None),
+                          ("filter", "g", None, False, "(comm ~ \"a*\") && (x\xff)".encode(), None),
+                          ("filter", "h", "x\xff", True, "x\xff".encode(), None)])
+        self.assertEqual(run("explain", "--session", "plain").returncode, 2)
+        self.assertEqual(run("explain", "--session", "deaf", "-e", "kprobe:f").returncode, 1)
+        self.assertEqual(run("explain", "--session", "plain", "-e", "kprobe:nosuch").returncode, 5)
+
     def test_doctor(self):
         r = run("doctor", "-o", "json")
         self.assertIn(r.returncode, (0, 1, 4), r.stderr)

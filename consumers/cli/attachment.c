@@ -1,0 +1,133 @@
+#include "consumers/cli/attachment.h"
+
+#include "base/exit_status.h"
+#include "consumers/cli/message.h"
+#include "consumers/cli/probe_text.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void attachment_note(void *context, int level, const char *text)
+{
+	(void)context;
+	message("%s%s", level == TFAN_NOTE_WARNING ? "warning: " : "", text);
+}
+
+static int attachment_connect(struct attachment *attachment, bool all_events)
+{
+	const struct options *from = attachment->options;
+	bool private = attachment->config != NULL;
+	struct tfan_options options = TFAN_OPTIONS;
+
+	options.session = private ? attachment->session.name : from->session;
+	options.directory = private ? attachment->session.directory : from->directory;
+	options.program = "tracefan";
+	options.ring_size = from->ring_size;
+	options.overflow = from->overflow;
+	options.include_self = from->include_self;
+	options.force = from->force;
+	options.all_events = all_events;
+	options.logger = attachment_note;
+	if (tfan_open(&options, &attachment->tfan) < 0)
+		return message_failure(attachment->tfan ? tfan_failure(attachment->tfan) : NULL, NULL);
+	return 0;
+}
+
+int attachment_open(struct attachment *attachment, const struct options *options,
+	const struct private_session_config *config, bool all_events)
+{
+	static const struct private_session_config live = PRIVATE_SESSION_LIVE;
+	int status = 0;
+
+	attachment->options = options;
+	attachment->config = config || options->session ? config : &live;
+	if (attachment->config && !attachment->config->input_option && geteuid() != 0) {
+		message("a session of one's own needs root: run it with sudo, or attach to a running session with --session NAME");
+		return EXIT_NOT_PERMITTED;
+	}
+	if (attachment->config)
+		status = private_session_start(&attachment->session, attachment->config);
+	return status ? status : attachment_connect(attachment, all_events);
+}
+
+bool attachment_replays(const struct attachment *attachment)
+{
+	return attachment->config && attachment->config->input_option;
+}
+
+/* What the library is given for a probe: with the options' filter, and in a replay by its name. */
+static char *attachment_probe_text(const struct attachment *attachment, const char *probe)
+{
+	char *named = attachment_replays(attachment) ? probe_text_recorded(probe) : strdup(probe);
+	char *text;
+
+	if (!named || !attachment->options->filter)
+		return named;
+	text = probe_text_add_filter(named, attachment->options->filter);
+	free(named);
+	return text;
+}
+
+/* Two probes of one name would be one in the output and its summary. */
+static int attachment_check_name(const struct attachment *attachment, const struct tfan_trace *trace)
+{
+	const char *name = tfan_trace_name(trace);
+
+	for (size_t i = 0;; i++) {
+		const struct tfan_trace *other = tfan_trace_at(attachment->tfan, i);
+
+		if (!other || other == trace)
+			return 0;
+		if (strcmp(tfan_trace_name(other), name) == 0) {
+			message("two probes are called %s: give one another name, as in -e 'other=KIND:PLACE'", name);
+			return EXIT_USAGE;
+		}
+	}
+}
+
+static int attachment_create_one(struct attachment *attachment, const char *probe)
+{
+	char *text = attachment_probe_text(attachment, probe);
+	struct tfan_trace *trace;
+	int status;
+
+	if (!text) {
+		message("out of memory");
+		return EXIT_FAILED;
+	}
+	if (tfan_trace_create(attachment->tfan, text, &trace) < 0)
+		status = message_failure(tfan_failure(attachment->tfan), text);
+	else
+		status = attachment_check_name(attachment, trace);
+	free(text);
+	return status;
+}
+
+int attachment_create(struct attachment *attachment)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < attachment->options->event_count && status == 0; i++)
+		status = attachment_create_one(attachment, attachment->options->events[i]);
+	return status;
+}
+
+int attachment_enable(struct attachment *attachment, bool enabled)
+{
+	struct tfan_trace *trace;
+
+	for (size_t i = 0; (trace = tfan_trace_at(attachment->tfan, i)); i++) {
+		if (tfan_trace_set_enabled(trace, enabled) < 0)
+			return message_failure(tfan_failure(attachment->tfan), NULL);
+	}
+	return 0;
+}
+
+int attachment_close(struct attachment *attachment)
+{
+	tfan_close(attachment->tfan);
+	attachment->tfan = NULL;
+	return private_session_stop(&attachment->session);
+}
