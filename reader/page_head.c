@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The low bits of `commit` are the length; the top ones are flags. */
+/* The low bits of `commit` are the length, a multiple of 4; of the others the top two are flags. */
 #define COMMIT_MASK ((1U << 27) - 1)
+#define COMMIT_ZERO (7U << 27 | 3)
+#define TIME_MAX    (UINT64_C(1) << 56)
 
 static int find_field(const char *text, const char *name, unsigned int *ret_offset, unsigned int *ret_size)
 {
@@ -44,11 +46,13 @@ static uint64_t load(const uint8_t *bytes, unsigned int size, bool big_endian)
 int page_head_fits(const struct page_head *head, const uint8_t *bytes, size_t size, bool big_endian)
 {
 	uint64_t commit;
+	int points;
 
 	if (size < head->data_offset)
 		return 0;
 	commit = load(bytes + head->commit_offset, head->commit_size, big_endian);
-	return (commit & COMMIT_MASK) <= head->page_size - head->data_offset;
+	points = (commit & COMMIT_MASK) <= head->page_size - head->data_offset && !(commit & COMMIT_ZERO);
+	return points + (load(bytes, 8, big_endian) < TIME_MAX);
 }
 
 uint64_t page_head_time(const struct page_head *head, const uint8_t *bytes, size_t size)

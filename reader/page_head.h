@@ -21,7 +21,8 @@ int page_head_parse(const char *text, struct page_head *ret);
 /* Bytes of a page's head that the two calls below look at. */
 #define PAGE_HEAD_BYTES 32
 
-/* How plausible the page's head is in this byte order: 1 when the committed length fits into the page, else 0. */
+/* How plausible the page's head is in this byte order: a point for a committed length that fits into the page, one for a
+ * time within the first two years of a machine. */
 int page_head_fits(const struct page_head *head, const uint8_t *bytes, size_t size, bool big_endian);
 
 /* The time of the page's first event; 0 for a page too short to have one. */
