@@ -49,6 +49,13 @@ void peer_close(struct peer *peer)
 		peer->gone(peer->context, peer);
 }
 
+bool peer_is_gone(const struct peer *peer)
+{
+	struct pollfd state = { .fd = peer->fd, .events = POLLRDHUP };
+
+	return peer->fd < 0 || (poll(&state, 1, 0) > 0 && state.revents & (POLLHUP | POLLRDHUP));
+}
+
 static int receive(struct peer *peer)
 {
 	struct control_message message;

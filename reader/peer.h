@@ -30,6 +30,8 @@ int peer_accept(int listener, uid_t user, uid_t other, pid_t *ret_pid);
 /* Takes the connection over and waits for its messages. Returns 0 or -errno, the descriptor then stays the caller's. */
 int peer_open(struct peer *peer, struct loop *loop, int fd, pid_t pid);
 void peer_close(struct peer *peer);
+/* True when the other end has closed, even if the loop hasn't come to it yet. */
+bool peer_is_gone(const struct peer *peer);
 
 /* Sends, or keeps for later, one reply. Descriptors stay the caller's. 0 or -errno: the peer can't be served. */
 int peer_reply(struct peer *peer, const void *message, const int *fds, unsigned int fd_count);

@@ -45,6 +45,24 @@ static int tell(struct reader *reader, const struct tracedir_problem *problem, i
 
 /* ---- the way to the end ---- */
 
+static void call_last(struct reader *reader, uint64_t now)
+{
+	reader->last_call = now + LAST_CALL;
+	reader->freed = reader->pool.freed;
+}
+
+/* A router that still works through the rest gives slots back, and is waited for; one that doesn't is left. */
+static bool router_hangs(struct reader *reader, uint64_t now)
+{
+	if (now < reader->last_call)
+		return false;
+	(void)pool_writer_available(&reader->pool);
+	if (reader->pool.freed == reader->freed)
+		return true;
+	call_last(reader, now);
+	return false;
+}
+
 void reader_stop(struct reader *reader, int reason, const char *why)
 {
 	if (reader->state != READER_RUNNING)
@@ -54,6 +72,7 @@ void reader_stop(struct reader *reader, int reason, const char *why)
 	reader->end_reason = reason;
 	reader->provider->ops->stop(reader->provider);
 	reader->source->ops->stop(reader->source);
+	call_last(reader, loop_now());
 }
 
 /* Nobody can take what is left; there is no reason to wait. */
@@ -72,31 +91,23 @@ static void end_stream(struct reader *reader)
 	if (!reader->end_noted)
 		return;
 	reader->state = READER_ENDED;
-	reader->last_call = loop_now() + LAST_CALL;
-	reader->freed = reader->pool.freed;
+	call_last(reader, loop_now());
 }
 
 static void proceed(struct reader *reader, uint64_t now)
 {
 	if (reader->state == READER_RUNNING && reader->source->drained)
 		reader_stop(reader, END_FINISHED, "the recording is at its end");
-	if (reader->state == READER_STOPPING && nobody_listens(reader))
-		reader->state = READER_DONE;
 	if (reader->state == READER_STOPPING && reader->source->drained)
 		end_stream(reader);
-	if (reader->state != READER_ENDED)
+	if (reader->state != READER_STOPPING && reader->state != READER_ENDED)
 		return;
 	if (nobody_listens(reader)) {
 		reader->state = READER_DONE;
-	} else if (now >= reader->last_call) {
-		/* A router that still works through the rest gives slots back; one that doesn't is left. */
-		(void)pool_writer_available(&reader->pool);
-		if (reader->pool.freed == reader->freed) {
-			log_warning("the router did not close after the session's end");
-			reader->state = READER_DONE;
-		}
-		reader->freed = reader->pool.freed;
-		reader->last_call = now + LAST_CALL;
+	} else if (router_hangs(reader, now)) {
+		log_warning(reader->end_noted ? "the router did not close after the session's end" :
+						"the router does not take what is left; it is lost");
+		reader->state = READER_DONE;
 	}
 }
 
@@ -126,6 +137,9 @@ static void router_connects(void *context, short revents)
 	(void)revents;
 	if (fd == -EACCES)
 		log_warning("a process that is not the router's user connected to the router's socket");
+	/* A router that was started anew may be here before the old one's end has been looked at. */
+	if (fd >= 0 && reader->router.fd >= 0 && peer_is_gone(&reader->router))
+		peer_close(&reader->router);
 	/* One router at a time: another one would read the same slots. */
 	if (fd >= 0 && (reader->router.fd >= 0 || peer_open(&reader->router, &reader->loop, fd, pid) < 0)) {
 		log_warning("process %d connected as a second router and was sent away", (int)pid);
@@ -376,16 +390,19 @@ static int start(struct reader *reader)
 	r = watch_all(reader);
 	if (r < 0)
 		return fail(reader, EXIT_FAILED, r, "event loop");
+	/* While there is still a right to connect to it. */
+	r = process_notify_open(&reader->notify);
+	if (r < 0)
+		return fail(reader, EXIT_FAILED, r, "readiness socket");
 	r = sandbox_enter();
 	return r < 0 ? fail(reader, EXIT_FAILED, r, "giving up privileges") : 0;
 }
 
-static void announce(void)
+static void announce(struct reader *reader)
 {
-	CLEANUP_CLOSE int fd = -1;
-
-	if (process_notify_open(&fd) < 0 || process_notify(fd, "READY=1") < 0)
+	if (process_notify(reader->notify, "READY=1") < 0)
 		log_warning("the readiness socket can't be reached");
+	reader->notify = close_fd(reader->notify);
 }
 
 /* ---- run and end ---- */
@@ -396,6 +413,11 @@ static uint64_t next_deadline(const struct reader *reader)
 
 	if (reader->state == READER_ENDED)
 		deadline = reader->last_call;
+	if (reader->state == READER_STOPPING && reader->last_call < deadline)
+		deadline = reader->last_call;
+	/* Only the filled ring's being full keeps a drained source from its end, and nobody tells when it isn't any more. */
+	if (reader->state == READER_STOPPING && reader->source->drained)
+		deadline = loop_now() + reader->options->interval;
 	if (reader->grace < deadline)
 		deadline = reader->grace;
 	return deadline;
@@ -452,6 +474,7 @@ static void end(struct reader *reader)
 	peer_close(&reader->router);
 	loop_close(&reader->loop);
 	(void)close_fd(reader->signals.fd);
+	(void)close_fd(reader->notify);
 	if (reader->has_pool)
 		pool_writer_release(&reader->pool);
 	if (reader->has_instance) {
@@ -489,6 +512,7 @@ int reader_run(const struct reader_options *options)
 	reader->grace = LOOP_NEVER;
 	reader->started = loop_now();
 	reader->signals.fd = -1;
+	reader->notify = -1;
 	reader->router = (struct peer){ .fd = -1, .handle = requests_of_router, .gone = router_gone, .context = reader };
 	for (size_t i = 0; i < READER_OPERATORS_MAX; i++)
 		reader->operators[i] = (struct peer){ .fd = -1, .handle = requests_of_operator, .context = reader };
@@ -496,7 +520,7 @@ int reader_run(const struct reader_options *options)
 	(void)umask(077);
 	block_signals();
 	if (!start(reader)) {
-		announce();
+		announce(reader);
 		run(reader);
 	}
 	end(reader);

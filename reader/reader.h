@@ -50,6 +50,7 @@ struct reader {
 	bool router_ready; /* it said hello */
 	bool router_seen;  /* there was one before */
 	struct peer operators[READER_OPERATORS_MAX];
+	int notify; /* the readiness socket, until it has been told */
 	struct loop_watch router_listener, control_listener, signals, owner;
 
 	enum reader_state state;

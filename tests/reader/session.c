@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -77,6 +78,12 @@ static int make_notify(struct session *session, char *name, size_t size)
 
 /* The only state that outlives a session: what the next reader will find. */
 static bool uring_forbidden;
+static uid_t run_as;
+
+void session_run_as(uid_t uid)
+{
+	run_as = uid;
+}
 
 void session_forbid_uring(bool forbid)
 {
@@ -97,18 +104,24 @@ static void forbid_uring(void)
 		_exit(126);
 }
 
-static void run_reader(const struct session *session, const char *const *args, const char *notify, int log)
+static void run_reader(const struct session *session, const char *const *args, const char *notify, int log, int owner)
 {
+	char number[16];
+	/* A test that fails leaves no reader behind: it ends with this process. A test may name another owner. */
 	const char *argv[SESSION_ARGS_MAX + 8] = { session_program(), "--session", session->name, "--directory",
-		session->directory };
-	int n = 5;
+		session->directory, "--owner-fd", number };
+	int n = 7;
 
+	snprintf(number, sizeof(number), "%d", owner);
+	fcntl(owner, F_SETFD, 0);
 	while (args && *args && n < SESSION_ARGS_MAX)
 		argv[n++] = *args++;
 	setenv("NOTIFY_SOCKET", notify, 1);
 	dup2(log, STDERR_FILENO);
 	if (uring_forbidden)
 		forbid_uring();
+	if (run_as && (setgroups(0, NULL) < 0 || setresgid(run_as, run_as, run_as) < 0 || setresuid(run_as, run_as, run_as) < 0))
+		_exit(125);
 	execv(argv[0], (char *const *)argv);
 	_exit(127);
 }
@@ -116,10 +129,12 @@ static void run_reader(const struct session *session, const char *const *args, c
 bool session_start_at(struct session *session, const char *directory, const char *name, const char *const *args)
 {
 	char notify[96], word[64] = "";
-	int pipe_fds[2];
+	int pipe_fds[2], owner_fds[2];
 	bool ready;
 
 	*session = (struct session){ .router = -1, .consumers = -1, .facts = -1, .names = -1 };
+	assert_int_equal(pipe2(owner_fds, O_CLOEXEC), 0);
+	session->owner = owner_fds[1];
 	snprintf(session->directory, sizeof(session->directory), "%s", directory);
 	snprintf(session->name, sizeof(session->name), "%s", name);
 	session->notify = make_notify(session, notify, sizeof(notify));
@@ -128,8 +143,9 @@ bool session_start_at(struct session *session, const char *directory, const char
 	session->reader = fork();
 	assert_true(session->reader >= 0);
 	if (!session->reader)
-		run_reader(session, args, notify, pipe_fds[1]);
+		run_reader(session, args, notify, pipe_fds[1], owner_fds[0]);
 	close(pipe_fds[1]);
+	close(owner_fds[0]);
 	/* Ready, or the end of its log: whichever comes first. */
 	for (;;) {
 		struct pollfd fds[2] = { { .fd = session->notify, .events = POLLIN }, { .fd = session->log, .events = 0 } };
@@ -342,6 +358,7 @@ void session_release(struct session *session)
 	}
 	session->log = close_fd(session->log);
 	session->notify = close_fd(session->notify);
+	session->owner = close_fd(session->owner);
 	child = fork();
 	if (!child) {
 		execv(args[0], (char *const *)args);

@@ -18,6 +18,7 @@ struct session {
 	char name[32];
 	pid_t reader;
 	int notify;  /* the readiness socket */
+	int owner;   /* its owner's end of the pipe */
 	int log;     /* the reader's standard error */
 	int router;  /* our connection as the router, -1 before session_connect */
 	int consumers; /* the consumers' listening socket */
@@ -41,6 +42,9 @@ const char *session_program(void);
 
 /* Readers started from now on find no io_uring: its system calls answer EPERM, as in many containers. */
 void session_forbid_uring(bool forbid);
+
+/* Readers started from now on run as this user, without any other group. */
+void session_run_as(uid_t uid);
 
 /* Starts `tracefan-reader --session NAME --directory DIR ARGS...`, ARGS ending with NULL, and waits until it is ready.
  * Returns true, or false when it ended instead (session_wait then has the status). */
