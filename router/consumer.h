@@ -48,6 +48,8 @@ void consumer_flushed(struct router *router, uint64_t number, uint64_t cookie, u
 void consumer_accounted(struct router *router, uint64_t number, uint64_t cookie, const struct ledger_session *session);
 /* The stream has reached the place from which a trace's next filter is complete. */
 void consumer_filter_due(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie);
+/* The kernel's counts of a trace's probe are fresh, or can't be had: its ledger is due. */
+void consumer_stats_due(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie);
 /* Gives the consumers of all events a trace on a route that they haven't met. */
 void consumer_unseen(void *router, struct route *route);
 

@@ -460,10 +460,8 @@ void consumer_on_explain(struct router *router, struct consumer *consumer, struc
 	answer_send(router, consumer, &explained, CONTROL_EXPLAIN, sizeof(explained), message->header.cookie, NULL, 0);
 }
 
-void consumer_on_stats(struct router *router, struct consumer *consumer, struct control_message *message)
+static void answer_stats(struct router *router, struct consumer *consumer, const struct trace *trace, uint64_t id, uint64_t cookie)
 {
-	const struct control_id *request = (const struct control_id *)message->bytes;
-	struct trace *trace = own_trace(router, consumer, request->id);
 	struct control_stats stats = { 0 };
 
 	stats.failure.position = -1;
@@ -471,9 +469,28 @@ void consumer_on_stats(struct router *router, struct consumer *consumer, struct 
 		stats.trace = fanout_trace_ledger(trace);
 	} else {
 		stats.status = EXIT_FAILED;
-		control_failure_set(&stats.failure, ENOENT, -1, "this consumer has no trace %" PRIu64, request->id);
+		control_failure_set(&stats.failure, ENOENT, -1, "this consumer has no trace %" PRIu64, id);
 	}
-	answer_send(router, consumer, &stats, CONTROL_STATS, sizeof(stats), message->header.cookie, NULL, 0);
+	answer_send(router, consumer, &stats, CONTROL_STATS, sizeof(stats), cookie, NULL, 0);
+}
+
+void consumer_stats_due(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie)
+{
+	struct consumer *consumer = consumer_find(router, number);
+
+	if (consumer)
+		answer_stats(router, consumer, own_trace(router, consumer, trace_id), trace_id, cookie);
+}
+
+void consumer_on_stats(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	const struct control_id *request = (const struct control_id *)message->bytes;
+	struct trace *trace = own_trace(router, consumer, request->id);
+	bool dynamic = trace && !router_recorded(router) && strcmp(trace->route->system, router->welcome.group) == 0;
+
+	/* What a return probe missed only the kernel knows. */
+	if (!dynamic || stream_stats(router, consumer->number, request->id, message->header.cookie) < 0)
+		answer_stats(router, consumer, trace, request->id, message->header.cookie);
 }
 
 void consumer_unseen(void *context, struct route *route)

@@ -154,6 +154,16 @@ int fanout_text_route(struct fanout *fanout, const char *name, size_t size, stru
 	return 0;
 }
 
+void fanout_profile(struct fanout *fanout, const char *event, size_t size, uint64_t hits, uint64_t missed)
+{
+	struct route *route = route_by_name(fanout, event, size);
+
+	if (!route)
+		return;
+	route->hits = hits;
+	route->missed = missed;
+}
+
 void fanout_touch(struct fanout *fanout, struct outlet *outlet)
 {
 	if (outlet->dirty)

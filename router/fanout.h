@@ -41,6 +41,7 @@ struct trace {
 	bool next_pending;
 	bool indexed; /* listed in the route's index */
 	struct ledger_trace ledger;
+	uint64_t missed_before; /* the route's when the trace was made */
 	bool enabled;
 	bool claiming; /* enabled, or about to be: the kernel must record what its filters take */
 	char name[2 * CONTROL_NAME_MAX]; /* the consumer's, or "system:event" */
@@ -67,6 +68,7 @@ struct route {
 	struct filter_index *index; /* all live traces with a filter, made with the first of them */
 	uint32_t changing;          /* traces that wait or close */
 	uint64_t told;              /* events of this kind so far */
+	uint64_t hits, missed;      /* dynamic probes: the kernel's own counts as of the last account, before filters */
 	uint32_t all_seen; /* the fan-out's all_generation when the all-events consumers got their traces */
 	/* The session's own use of the event, before the consumers'. */
 	void (*own)(void *context, const struct merge_event *event);
@@ -116,6 +118,8 @@ void fanout_trace_stop(struct trace *trace, uint64_t until);
 int fanout_trace_filter(struct trace *trace, struct filter_program *filter, struct filter_program *kernel_filter);
 /* Its side of the ledger, as of now. */
 struct ledger_trace fanout_trace_ledger(const struct trace *trace);
+/* The kernel's counts of a dynamic probe, by its event's name; of no route: nothing. */
+void fanout_profile(struct fanout *fanout, const char *event, size_t size, uint64_t hits, uint64_t missed);
 struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id);
 
 /* Tells one event of the merged binary stream to everybody whose it is. */

@@ -4,7 +4,13 @@
 #include "shm/control_abi.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
+
+struct ledger_word {
+	const char *at;
+	size_t size;
+};
 
 int ledger_fact_next(const void *blob, size_t size, size_t *at, struct control_fact_header *ret, const char **ret_bytes)
 {
@@ -69,4 +75,80 @@ int ledger_kernel_parse(const void *blob, size_t size, struct ledger_kernel *ret
 		return r;
 	*ret = kernel;
 	return 0;
+}
+
+/* The last `count` blank-separated words of a line, the last first. Returns how many there are. */
+static size_t last_words(const char *line, const char *end, struct ledger_word *words, size_t count)
+{
+	size_t n = 0;
+
+	while (n < count) {
+		while (end > line && (end[-1] == ' ' || end[-1] == '\t'))
+			end--;
+		if (end == line)
+			break;
+		words[n].size = 0;
+		while (end > line && end[-1] != ' ' && end[-1] != '\t') {
+			end--;
+			words[n].size++;
+		}
+		words[n++].at = end;
+	}
+	return n;
+}
+
+static bool word_number(const struct ledger_word *word, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < word->size; i++) {
+		if (word->at[i] < '0' || word->at[i] > '9')
+			return false;
+		value = value * 10 + (uint64_t)(word->at[i] - '0');
+	}
+	*ret = value;
+	return word->size > 0;
+}
+
+/* "  EVENT HITS MISSED" of kprobe_profile, "  FILE EVENT HITS" of uprobe_profile, whose files may hold blanks:
+ * so a line is read from its end. */
+static bool profile_line(const char *line, const char *end, bool kprobe, struct ledger_probe *ret)
+{
+	struct ledger_word words[3];
+	size_t numbers = kprobe ? 2 : 1;
+
+	*ret = (struct ledger_probe){ 0 };
+	if (last_words(line, end, words, numbers + 1) != numbers + 1)
+		return false;
+	if (kprobe && !word_number(&words[0], &ret->missed))
+		return false;
+	if (!word_number(&words[numbers - 1], &ret->hits))
+		return false;
+	ret->event = words[numbers].at;
+	ret->event_size = words[numbers].size;
+	return true;
+}
+
+int ledger_probes_parse(const void *blob, size_t size, void (*take)(void *context, const struct ledger_probe *probe),
+	void *context)
+{
+	struct control_fact_header fact;
+	const char *bytes;
+	size_t at = 0;
+	int r;
+
+	while ((r = ledger_fact_next(blob, size, &at, &fact, &bytes)) == 1) {
+		if (fact.fact != FACT_KPROBE_PROFILE && fact.fact != FACT_UPROBE_PROFILE)
+			continue;
+		for (const char *line = bytes, *end = bytes + fact.size; line < end;) {
+			const char *stop = memchr(line, '\n', (size_t)(end - line));
+			struct ledger_probe probe;
+
+			stop = stop ? stop : end;
+			if (profile_line(line, stop, fact.fact == FACT_KPROBE_PROFILE, &probe))
+				take(context, &probe);
+			line = stop + 1;
+		}
+	}
+	return r;
 }

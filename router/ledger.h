@@ -15,6 +15,19 @@ struct ledger_kernel {
 /* Adds up every FACT_STATS of an account blob (shm/control_abi.h). Returns 0 or -EBADMSG. */
 int ledger_kernel_parse(const void *blob, size_t size, struct ledger_kernel *ret);
 
+/* What the kernel counted for one dynamic probe, before filters. */
+struct ledger_probe {
+	const char *event; /* not NUL-terminated */
+	size_t event_size;
+	uint64_t hits;
+	uint64_t missed; /* return probes that found no free instance; kprobe_profile only */
+};
+
+/* Calls `take` for each line of every FACT_KPROBE_PROFILE and FACT_UPROBE_PROFILE of an account blob.
+ * Returns 0 or -EBADMSG. */
+int ledger_probes_parse(const void *blob, size_t size, void (*take)(void *context, const struct ledger_probe *probe),
+	void *context);
+
 /* Walks the facts of a blob: *at starts at 0. Returns 1 with the fact, 0 at the end, -EBADMSG. */
 struct control_fact_header;
 int ledger_fact_next(const void *blob, size_t size, size_t *at, struct control_fact_header *ret, const char **ret_bytes);

@@ -119,6 +119,10 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 		return;
 	done = *mark;
 	mark_remove(&router->stream, mark);
+	if (done.trace) {
+		consumer_stats_due(router, done.consumer, done.trace, done.consumer_cookie);
+		return;
+	}
 	/* What is replayed has no counts of the kernel's beside what its pages or lines tell. */
 	if (router_recorded(router)) {
 		done.kernel.overrun = router->stream.told_lost;
@@ -136,8 +140,8 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 
 static void flush_done(struct router *router, const struct stream_mark *mark, uint64_t time)
 {
-	if (mark->filter_trace)
-		consumer_filter_due(router, mark->consumer, mark->filter_trace, mark->consumer_cookie);
+	if (mark->trace)
+		consumer_filter_due(router, mark->consumer, mark->trace, mark->consumer_cookie);
 	else
 		consumer_flushed(router, mark->consumer, mark->consumer_cookie, time);
 }
@@ -151,7 +155,9 @@ static void mark_failed(struct router *router, uint64_t reader_cookie)
 		return;
 	done = *mark;
 	mark_remove(&router->stream, mark);
-	if (done.account)
+	if (done.account && done.trace)
+		consumer_stats_due(router, done.consumer, done.trace, done.consumer_cookie);
+	else if (done.account)
 		consumer_accounted(router, done.consumer, done.consumer_cookie, NULL);
 	else
 		flush_done(router, &done, router->fanout.last_time);
@@ -170,6 +176,13 @@ static void flush_answered(void *context, const struct upstream_request *request
 	mark_failed(context, request->cookie);
 }
 
+static void take_profile(void *context, const struct ledger_probe *probe)
+{
+	struct router *router = context;
+
+	fanout_profile(&router->fanout, probe->event, probe->event_size, probe->hits, probe->missed);
+}
+
 static void account_answered(void *context, const struct upstream_request *request, struct control_message *answer)
 {
 	struct router *router = context;
@@ -185,6 +198,8 @@ static void account_answered(void *context, const struct upstream_request *reque
 		r = segment_blob_read(answer->fds[0], 1U << 24, &blob, &size);
 	if (r == 0)
 		r = ledger_kernel_parse(blob, size, &mark->kernel);
+	if (r == 0)
+		r = ledger_probes_parse(blob, size, take_profile, router);
 	if (r < 0) {
 		log_warning("the kernel's counts: %s", status && status->status ? status->failure.message : strerror(-r));
 		mark_failed(router, request->cookie);
@@ -233,7 +248,7 @@ static void marks_end(struct router *router)
 	}
 }
 
-static int mark_send(struct router *router, uint64_t consumer, uint64_t cookie, bool account, uint64_t filter_trace)
+static int mark_send(struct router *router, uint64_t consumer, uint64_t cookie, bool account, uint64_t trace_id)
 {
 	struct stream *stream = &router->stream;
 	struct control_id message = { .id = 0 };
@@ -252,7 +267,7 @@ static int mark_send(struct router *router, uint64_t consumer, uint64_t cookie, 
 		.consumer = consumer,
 		.consumer_cookie = cookie,
 		.account = account,
-		.filter_trace = filter_trace,
+		.trace = trace_id,
 	};
 	if (router->ending)
 		marks_end(router);
@@ -267,6 +282,11 @@ int stream_flush(struct router *router, uint64_t consumer, uint64_t cookie)
 int stream_filter(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie)
 {
 	return mark_send(router, consumer, cookie, false, trace_id);
+}
+
+int stream_stats(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie)
+{
+	return mark_send(router, consumer, cookie, true, trace_id);
 }
 
 int stream_account(struct router *router, uint64_t consumer, uint64_t cookie)

@@ -20,7 +20,8 @@ struct stream_mark {
 	uint64_t reader_cookie;   /* of our request to the reader; its mark in the stream repeats it */
 	uint64_t consumer, consumer_cookie;
 	bool account;             /* an account; else a flush */
-	uint64_t filter_trace;    /* flush: not for the consumer, but for this trace's next filter; 0: none */
+	uint64_t trace;           /* flush: not for the consumer, but for this trace's next filter; account: for this
+				   * trace's ledger, not the session's; 0: none */
 	bool seen;                /* its mark came by */
 	uint64_t time;            /* flush: due once the merged stream is complete up to here */
 	bool answered;            /* account: the kernel's counts have come */
@@ -55,5 +56,7 @@ int stream_flush(struct router *router, uint64_t consumer, uint64_t cookie);
 /* Calls consumer_filter_due once everything that was committed before now has been told. 0 or -errno. */
 int stream_filter(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie);
 int stream_account(struct router *router, uint64_t consumer, uint64_t cookie);
+/* Calls consumer_stats_due once the kernel's counts of its probes are fresh. 0 or -errno. */
+int stream_stats(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie);
 
 #endif

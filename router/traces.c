@@ -46,6 +46,7 @@ int fanout_trace_add(struct route *route, const struct trace *model, struct trac
 	*trace = *model;
 	trace->route = route;
 	trace->stage = TRACE_OFF;
+	trace->missed_before = route->missed;
 	route->traces[route->trace_count++] = trace;
 	*ret = trace;
 	return 0;
@@ -216,6 +217,7 @@ struct ledger_trace fanout_trace_ledger(const struct trace *trace)
 
 	if (taking(trace))
 		ledger.decoded += trace->route->told - trace->live_from;
+	ledger.missed = trace->route->missed - trace->missed_before;
 	ledger.filtered = ledger.decoded - ledger.delivered - ledger.lost_ring;
 	return ledger;
 }

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """The kernel's half of the filters: what nobody wants is not recorded, and nobody misses what he wants."""
-import os
 import subprocess
 
 import harness
@@ -18,13 +17,11 @@ class Producer:
 
     def __init__(self, first):
         self.first = first
-        self._read, self._write = os.pipe()
-        # The shell waits for the pipe's end of file and becomes the workload.
+        # The shell waits for the end of its standard input and becomes the workload.
         self.process = subprocess.Popen(
-            ["sh", "-c", 'cat <&"$1" >&2; exec "$2" "$3" "$4" "$5"', "producer", str(self._read),
-             harness.program("workload_numbers"), str(harness.cpus()[0]), str(first), str(COUNT)],
-            pass_fds=[self._read], stderr=subprocess.DEVNULL)
-        os.close(self._read)
+            ["sh", "-c", 'cat >&2; exec "$@"', "producer", harness.program("workload_numbers"),
+             str(harness.cpus()[0]), str(first), str(COUNT)],
+            stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     @property
     def pid(self):
@@ -35,7 +32,7 @@ class Producer:
         return list(range(self.first, self.first + COUNT))
 
     def go(self):
-        os.close(self._write)
+        self.process.stdin.close()
         assert self.process.wait() == 0
 
 

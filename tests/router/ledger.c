@@ -60,11 +60,48 @@ static void test_refuses_a_cut_blob(void **state)
 	assert_int_equal(kernel.read, 0);
 }
 
+struct seen {
+	unsigned int count;
+	struct ledger_probe probes[8];
+};
+
+static void on_probe(void *context, const struct ledger_probe *probe)
+{
+	struct seen *seen = context;
+
+	seen->probes[seen->count++] = *probe;
+}
+
+static void test_reads_profiles_from_the_end_of_the_line(void **state)
+{
+	static const char uprobes[] = "  /tmp/a file/x 12 myprobe_1                                               7\n"
+				      "  /bin/y other                             18446744073709551615\nbroken line x\n\n";
+	static const char kprobes[] = "  open_2                                              41               3\n"
+				      "  short 1\n";
+	uint8_t blob[1024] = { 0 };
+	struct seen seen = { 0 };
+	size_t size = put_fact(blob, 0, FACT_UPROBE_PROFILE, 0, uprobes);
+
+	(void)state;
+	size = put_fact(blob, size, FACT_KPROBE_PROFILE, 0, kprobes);
+	assert_int_equal(ledger_probes_parse(blob, size, on_probe, &seen), 0);
+	assert_int_equal(seen.count, 3);
+	assert_int_equal(seen.probes[0].hits, 7);
+	assert_int_equal(seen.probes[0].missed, 0);
+	assert_int_equal(seen.probes[0].event_size, strlen("myprobe_1"));
+	assert_memory_equal(seen.probes[0].event, "myprobe_1", 9);
+	assert_true(seen.probes[1].hits == UINT64_MAX);
+	assert_int_equal(seen.probes[2].hits, 41);
+	assert_int_equal(seen.probes[2].missed, 3);
+	assert_memory_equal(seen.probes[2].event, "open_2", 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_adds_up_all_cpus),
 		cmocka_unit_test(test_refuses_a_cut_blob),
+		cmocka_unit_test(test_reads_profiles_from_the_end_of_the_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
