@@ -132,7 +132,7 @@ static void router_connects(void *context, short revents)
 {
 	struct reader *reader = context;
 	pid_t pid = 0;
-	int fd = peer_accept(reader->dir.router, reader->router_uid, geteuid(), &pid);
+	int fd = peer_accept(reader->dir.router, reader->router_uid, 0, &pid);
 
 	(void)revents;
 	if (fd == -EACCES)

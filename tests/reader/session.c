@@ -73,6 +73,8 @@ static int make_notify(struct session *session, char *name, size_t size)
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", name);
 	unlink(name);
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	/* The reader may run as another user. */
+	assert_int_equal(chmod(name, 0666), 0);
 	return fd;
 }
 
