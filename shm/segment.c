@@ -40,36 +40,35 @@ static int memfd(const char *name)
 	return fd < 0 ? failed() : fd;
 }
 
-/* Maps `size` bytes of fd, and those from `repeat` on once more behind them (none when it is `size`). */
-static int map(int fd, size_t size, size_t repeat, bool writable, struct segment *ret)
+/* Maps `size` bytes of fd, and those from `repeat` on once more behind them (none when it is `size`).
+ * Returns NULL on failure, with errno set. */
+static void *map(int fd, size_t size, size_t repeat, bool writable)
 {
 	const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-	const size_t total = size + (size - repeat);
 	uint8_t *base;
 
 	/* The address range is reserved first, so that the fixed mappings can't hit anybody else's. */
-	base = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	base = mmap(NULL, size + (size - repeat), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED)
-		return failed();
+		return NULL;
 	if (mmap(base, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
 		(repeat < size && mmap(base + size, size - repeat, protection, MAP_SHARED | MAP_FIXED, fd,
 					  (off_t)repeat) == MAP_FAILED)) {
-		int error = failed();
+		int saved = errno;
 
-		(void)munmap(base, total);
-		return error;
+		(void)munmap(base, size + (size - repeat));
+		errno = saved;
+		return NULL;
 	}
-	*ret = (struct segment){ .base = base, .size = total, .fd = fd, .writable = writable };
-	return 0;
+	return base;
 }
 
 int segment_create_repeated(const char *name, enum segment_kind kind, size_t size, size_t repeat,
 	enum segment_sharing sharing, struct segment *ret)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	struct segment made = SEGMENT_NONE;
+	struct segment_header *header;
 	CLEANUP_CLOSE int fd = -1;
-	int r;
 
 	if (size < PAGE || size % PAGE || repeat > size || repeat % PAGE)
 		return -EINVAL;
@@ -78,10 +77,10 @@ int segment_create_repeated(const char *name, enum segment_kind kind, size_t siz
 		return fd;
 	if (ftruncate(fd, (off_t)size) < 0)
 		return failed();
-	r = map(fd, size, repeat, true, &made);
-	if (r < 0)
-		return r;
-	*(struct segment_header *)made.base = (struct segment_header){
+	header = map(fd, size, repeat, true);
+	if (!header)
+		return failed();
+	*header = (struct segment_header){
 		.magic = SEGMENT_MAGIC,
 		.kind = (uint16_t)kind,
 		.version = SEGMENT_VERSION,
@@ -91,13 +90,17 @@ int segment_create_repeated(const char *name, enum segment_kind kind, size_t siz
 	if (sharing == SEGMENT_READ_ONLY)
 		seals |= F_SEAL_FUTURE_WRITE;
 	if (fcntl(fd, F_ADD_SEALS, seals) < 0) {
-		r = failed();
-		made.fd = -1;
-		segment_release(&made);
-		return r;
+		int error = failed();
+
+		(void)munmap(header, size + (size - repeat));
+		return error;
 	}
-	*ret = made;
-	ret->fd = TAKE_FD(fd);
+	*ret = (struct segment){
+		.base = header,
+		.size = size + (size - repeat),
+		.fd = TAKE_FD(fd),
+		.writable = true,
+	};
 	return 0;
 }
 
@@ -115,9 +118,9 @@ int segment_protect(struct segment *segment)
 	return 0;
 }
 
-/* The size of a memfd with all of `seals`. Huge pages are refused, too: where none is left, touching
+/* The size of a memfd with all of `seals`, or -errno. Huge pages are refused, too: where none is left, touching
  * one raises SIGBUS. */
-static int sealed_size(int fd, int seals, size_t *ret)
+static int64_t sealed_size(int fd, int seals)
 {
 	struct statfs fs;
 	struct stat st;
@@ -132,8 +135,7 @@ static int sealed_size(int fd, int seals, size_t *ret)
 		return failed();
 	if (fs.f_type != TMPFS_MAGIC || !S_ISREG(st.st_mode))
 		return -EINVAL;
-	*ret = (size_t)st.st_size;
-	return 0;
+	return st.st_size;
 }
 
 /* `header` is a copy: the peer may still write to the original. */
@@ -152,27 +154,28 @@ static int check_header(const struct segment_header *header, enum segment_kind k
 int segment_attach_repeated(int fd, enum segment_kind kind, size_t min, size_t max, size_t repeat,
 	bool writable, struct segment *ret)
 {
-	struct segment mapped = SEGMENT_NONE;
+	const int64_t sealed = sealed_size(fd, F_SEAL_SHRINK);
+	const size_t size = (size_t)sealed;
 	struct segment_header header;
-	size_t size;
+	void *base;
 	int r;
 
-	r = sealed_size(fd, F_SEAL_SHRINK, &size);
-	if (r < 0)
-		return r;
+	if (sealed < 0)
+		return (int)sealed;
 	if (size < PAGE || size < min || size > max || size % PAGE || repeat % PAGE)
 		return -EINVAL;
-	r = map(fd, size, repeat < size ? repeat : size, writable, &mapped);
-	if (r < 0)
-		return r;
-	memcpy(&header, mapped.base, sizeof(header));
+	if (repeat > size)
+		repeat = size;
+	base = map(fd, size, repeat, writable);
+	if (!base)
+		return failed();
+	memcpy(&header, base, sizeof(header));
 	r = check_header(&header, kind, size);
 	if (r < 0) {
-		mapped.fd = -1;
-		segment_release(&mapped);
+		(void)munmap(base, size + (size - repeat));
 		return r;
 	}
-	*ret = mapped;
+	*ret = (struct segment){ .base = base, .size = size + (size - repeat), .fd = fd, .writable = writable };
 	return 0;
 }
 
@@ -236,13 +239,13 @@ int segment_blob_create(const char *name, const void *data, size_t size)
 
 int segment_blob_read(int fd, size_t max, void **ret_data, size_t *ret_size)
 {
+	const int64_t sealed = sealed_size(fd, F_SEAL_SHRINK | F_SEAL_WRITE);
+	const size_t size = (size_t)sealed;
 	CLEANUP_FREE uint8_t *data = NULL;
-	size_t size, done = 0;
-	int r;
+	size_t done = 0;
 
-	r = sealed_size(fd, F_SEAL_SHRINK | F_SEAL_WRITE, &size);
-	if (r < 0)
-		return r;
+	if (sealed < 0)
+		return (int)sealed;
 	if (size > max)
 		return -EFBIG;
 	data = malloc(size + 1);
