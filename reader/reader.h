@@ -49,6 +49,7 @@ struct reader {
 	struct peer router;
 	bool router_ready; /* it said hello */
 	bool router_seen;  /* there was one before */
+	uint32_t consumers; /* attached to the router now, or to the last one when it went */
 	struct peer operators[READER_OPERATORS_MAX];
 	int notify; /* the readiness socket, until it has been told */
 	struct loop_watch router_listener, control_listener, signals, owner;

@@ -74,6 +74,7 @@ static int send_welcome(struct reader *reader, struct peer *peer, const struct c
 	reply.source = provider->source;
 	reply.flags = provider->flags | reader->flags;
 	reply.cpu_count = provider->cpu_count;
+	reply.consumers = reader->consumers;
 	(void)control_text(reply.session, sizeof(reply.session), reader->options->session);
 	memcpy(reply.group, provider->group, sizeof(reply.group));
 	memcpy(reply.tag, provider->tag, sizeof(reply.tag));
@@ -112,6 +113,8 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 	if (r < 0)
 		return r;
 	reader->router_ready = true;
+	/* They come back one by one, and are counted as they do. */
+	reader->consumers = 0;
 	/* Consumers come back within a moment, and then refer to what the old router had for them. */
 	if (reader->grace != LOOP_NEVER)
 		reader->grace = loop_now() + READER_GRACE;
@@ -282,6 +285,10 @@ static int consumer(struct reader *reader, struct peer *peer, struct control_mes
 	/* The process may have ended, and the kernel may lack the means: neither is the consumer's failure. */
 	if (r < 0 && r != -ESRCH && r != -ENOENT)
 		return refuse(peer, message, EXIT_FAILED, -r, "the consumer's process could not be kept out of the trace");
+	if (request->state == CONSUMER_ATTACHED)
+		reader->consumers++;
+	else if (reader->consumers)
+		reader->consumers--;
 	return peer_status(peer, &message->header, EXIT_DONE, NULL);
 }
 

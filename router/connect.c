@@ -301,6 +301,7 @@ int connect_reader(struct router *router)
 		control_message_release(&reply);
 		return (int)router->welcome.status;
 	}
+	router->awaited = router->welcome.consumers;
 	r = reply.fd_count == FD_COUNT ? prepare(router, reply.fds) : -EBADMSG;
 	control_message_release(&reply);
 	if (r == 0)

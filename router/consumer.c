@@ -112,6 +112,8 @@ static void on_attach(struct router *router, struct consumer *consumer, struct c
 
 	consumer->attach_cookie = attach->header.cookie;
 	consumer->flags = attach->flags;
+	consumer->seen_time = attach->seen_time;
+	consumer->seen_cpu = attach->seen_cpu;
 	if ((attach->flags & ATTACH_ALL_EVENTS) && !router_recorded(router)) {
 		control_failure_set(&failure, EINVAL, -1, "all events at once are for recordings: name the probes of a live session");
 		answer_attached(router, consumer, EXIT_USAGE, &failure);
@@ -223,6 +225,18 @@ void consumer_accounted(struct router *router, uint64_t number, uint64_t cookie,
 	answer_send(router, consumer, &ledger, CONTROL_LEDGER, sizeof(ledger), cookie, NULL, 0);
 }
 
+/* All its traces are back: from here on it is like any other. */
+static void on_resumed(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	if (consumer->flags & ATTACH_RESUME) {
+		consumer->flags &= ~(uint32_t)ATTACH_RESUME;
+		outlet_gap(&consumer->outlet, consumer->seen_time);
+		fanout_touch(&router->fanout, &consumer->outlet);
+		router_returned(router);
+	}
+	answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
+}
+
 static void on_detach(struct router *router, struct consumer *consumer, struct control_message *message)
 {
 	answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
@@ -249,6 +263,7 @@ static const struct {
 	{ CONTROL_LIST, CONSUMER_GREETED | CONSUMER_READY, on_list },
 	{ CONTROL_FLUSH, CONSUMER_READY, on_flush },
 	{ CONTROL_LEDGER, CONSUMER_READY, on_ledger },
+	{ CONTROL_RESUMED, CONSUMER_READY, on_resumed },
 	{ CONTROL_DETACH, CONSUMER_GREETED | CONSUMER_READY, on_detach },
 };
 
@@ -318,6 +333,9 @@ void consumer_close(struct router *router, struct consumer *consumer)
 
 	if (consumer->state == CONSUMER_GONE)
 		return;
+	/* It will not come back any more, so nobody needs to wait for it. */
+	if (consumer->state == CONSUMER_READY && (consumer->flags & ATTACH_RESUME))
+		router_returned(router);
 	if (consumer->has_outlet) {
 		consumer_traces_drop(router, consumer->number);
 		(void)upstream_send(&router->upstream, &left, CONTROL_CONSUMER, sizeof(left), &consumer->fd, 1, &request);

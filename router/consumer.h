@@ -30,6 +30,8 @@ struct consumer {
 	bool has_outlet;
 	struct outlet outlet;
 	uint32_t flushes; /* under way */
+	uint64_t seen_time; /* ATTACH_RESUME: the place up to which it has seen everything */
+	uint32_t seen_cpu;
 	char program[CONTROL_NAME_MAX];
 };
 

@@ -54,10 +54,10 @@ static void close_probe(struct router *router, uint64_t probe_id)
 		log_warning("closing probe %" PRIu64 ": %s", probe_id, strerror(-r));
 }
 
-static struct trace trace_model(struct router *router, struct consumer *consumer, uint64_t probe_id, const char *name)
+static struct trace trace_model(struct router *router, struct consumer *consumer, uint64_t id, uint64_t probe_id, const char *name)
 {
 	struct trace model = {
-		.id = router_new_id(router),
+		.id = id ? id : router_new_id(router),
 		.probe_id = probe_id,
 		.outlet = &consumer->outlet,
 		.until = UINT64_MAX,
@@ -129,7 +129,7 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 		return EXIT_FAILED;
 	}
 	recorder_format(&router->recorder, created->probe_id, create->kind, created->system, created->event, create->name, format, size);
-	model = trace_model(router, consumer, created->probe_id, create->name);
+	model = trace_model(router, consumer, create->trace_id, created->probe_id, create->name);
 	status = read_filter(route, create->name, create->filter, &model.filter, &model.kernel_filter, ret_failure);
 	if (status)
 		return status;
@@ -140,7 +140,7 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 		return EXIT_FAILED;
 	}
 	/* In a recording everything lies in the past: a trace has it all from its making on. */
-	if (router_recorded(router) && fanout_trace_start(*ret, 0) < 0) {
+	if (router_recorded(router) && fanout_trace_start(*ret, 0, 0) < 0) {
 		fanout_trace_remove(*ret);
 		*ret = NULL;
 		control_failure_set(ret_failure, ENOMEM, -1, "no memory for the trace");
@@ -180,6 +180,7 @@ static void probe_created(void *context, const struct upstream_request *request,
 
 void consumer_on_create(struct router *router, struct consumer *consumer, struct control_message *message)
 {
+	const struct control_create *asked = (const struct control_create *)message->bytes;
 	struct control_create *create = malloc(sizeof(*create));
 	struct control_create forward;
 	struct upstream_request request = {
@@ -192,6 +193,13 @@ void consumer_on_create(struct router *router, struct consumer *consumer, struct
 	struct control_failure failure = { .position = -1 };
 	int r = -ENOMEM;
 
+	/* Only who comes back may name an id, and only one that is free. */
+	if (asked->trace_id && (!(consumer->flags & ATTACH_RESUME) || fanout_trace_find(&router->fanout, asked->trace_id))) {
+		free(create);
+		control_failure_set(&failure, EINVAL, -1, "trace %" PRIu64 " is not this consumer's to have back", asked->trace_id);
+		answer_created(router, consumer, message->header.cookie, EXIT_FAILED, 0, &failure);
+		return;
+	}
 	if (create) {
 		memcpy(create, message->bytes, sizeof(*create));
 		forward = *create;
@@ -343,6 +351,14 @@ static void send_enable(struct router *router, struct consumer *consumer, struct
 	}
 }
 
+/* A consumer that is coming back goes on where it was; any other begins now. */
+static int start_trace(const struct consumer *consumer, struct trace *trace)
+{
+	if (consumer->flags & ATTACH_RESUME)
+		return fanout_trace_start(trace, consumer->seen_time, consumer->seen_cpu);
+	return fanout_trace_start(trace, router_now(), 0);
+}
+
 static void enable_widened(struct router *router, const struct pushdown_next *next)
 {
 	struct consumer *consumer = consumer_find(router, next->consumer);
@@ -352,7 +368,7 @@ static void enable_widened(struct router *router, const struct pushdown_next *ne
 		return;
 	/* Open before the kernel is asked, so that its first event finds the trace ready. */
 	trace->until = UINT64_MAX;
-	if (!router_recorded(router) && fanout_trace_start(trace, router_now()) < 0) {
+	if (!router_recorded(router) && start_trace(consumer, trace) < 0) {
 		trace->claiming = false;
 		answer_failed(router, consumer, CONTROL_SET_ENABLED, next->cookie, -ENOMEM, "the trace");
 		return;
@@ -516,8 +532,8 @@ void consumer_unseen(void *context, struct route *route)
 			(void)snprintf(name, sizeof(name), "%s:%s", route->system, route->name);
 		else
 			(void)snprintf(name, sizeof(name), "%s", *route->name ? route->name : "(unnamed)");
-		model = trace_model(router, c, 0, name);
-		if (fanout_trace_add(route, &model, &trace) < 0 || fanout_trace_start(trace, 0) < 0)
+		model = trace_model(router, c, 0, 0, name);
+		if (fanout_trace_add(route, &model, &trace) < 0 || fanout_trace_start(trace, 0, 0) < 0)
 			log_error("no memory for a trace of %s", name);
 	}
 }

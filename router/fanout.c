@@ -258,7 +258,7 @@ static void tell_filtered(struct fanout *fanout, struct route *route, const stru
 static void tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
 {
 	if (route->changing)
-		fanout_traces_settle(route, view->time);
+		fanout_traces_settle(route, view->time, view->cpu);
 	route->told++;
 	for (uint32_t i = 0; i < route->plain_count; i++)
 		tell(fanout, route->plain[i], view);

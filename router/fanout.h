@@ -33,6 +33,7 @@ struct trace {
 	struct outlet *outlet;
 	enum trace_stage stage;
 	uint64_t since, until; /* ns */
+	uint32_t since_cpu;    /* of events at `since`: from this CPU on */
 	uint64_t live_from;    /* the route's `told` when it went live */
 	struct filter_program *filter;        /* NULL: everything */
 	struct filter_program *kernel_filter; /* the same for the kernel's own layout; in a raw session a copy */
@@ -108,10 +109,11 @@ int fanout_text_route(struct fanout *fanout, const char *name, size_t size, stru
 /* Adds a trace, which takes nothing yet. Returns 0 or -ENOMEM. */
 int fanout_trace_add(struct route *route, const struct trace *model, struct trace **ret);
 void fanout_trace_remove(struct trace *trace);
-/* Moves the traces of a route on that wait or close, before an event of this time is told. */
-void fanout_traces_settle(struct route *route, uint64_t time);
-/* The trace takes what is not older than `since`, or at once when that is 0. Returns 0 or -ENOMEM. */
-int fanout_trace_start(struct trace *trace, uint64_t since);
+/* Moves the traces of a route on that wait or close, before an event of this place is told. */
+void fanout_traces_settle(struct route *route, uint64_t time, uint32_t cpu);
+/* The trace takes what does not lie before the place (since, cpu) of the merged order, or all from now on
+ * when `since` is 0. Returns 0 or -ENOMEM. */
+int fanout_trace_start(struct trace *trace, uint64_t since, uint32_t cpu);
 /* The trace takes nothing that is younger than `until`. */
 void fanout_trace_stop(struct trace *trace, uint64_t until);
 /* Gives it other filters, which are taken over. On -ENOMEM it keeps the old ones. */

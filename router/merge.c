@@ -102,8 +102,9 @@ uint64_t merge_horizon(const struct merge *merge)
 static void lane_give_back(struct merge *merge, struct merge_lane *lane)
 {
 	if (lane->slot != MERGE_NO_SLOT)
-		merge->hooks.release(merge->hooks.context, lane->slot);
+		merge->hooks.release(merge->hooks.context, lane->slot, lane->told);
 	lane->slot = MERGE_NO_SLOT;
+	lane->told = 0;
 }
 
 /* Makes head the lane's next event, going through its queue as far as needed. False: nothing queued. */
@@ -166,6 +167,7 @@ int merge_next_slow(struct merge *merge, struct merge_event *ret)
 		return 0;
 	merge->current = best;
 	merge->limit = limit;
+	best->told++;
 	*ret = (struct merge_event){
 		.data = best->head.data,
 		.size = best->head.size,

@@ -29,6 +29,7 @@ struct merge_lane {
 	struct page_cursor cursor;
 	struct page_event head;
 	uint32_t slot;           /* of the open page */
+	uint32_t told;           /* events that it gave so far */
 	uint64_t last_time;      /* of the last event taken from this lane */
 	uint64_t empty_until;    /* a sweep found nothing older than this */
 	bool busy;               /* named by POOL_BUSY since the last sweep */
@@ -42,8 +43,8 @@ struct merge_hooks {
 	void (*page)(void *context, uint32_t cpu, const struct page_cursor *cursor, uint64_t after);
 	/* A page, or its rest, can't be read: cursor->error and error_at say why and where. */
 	void (*damaged)(void *context, uint32_t cpu, const struct page_cursor *cursor);
-	/* The slot is no longer needed. */
-	void (*release)(void *context, uint32_t slot);
+	/* The slot is no longer needed; it gave `told` events. */
+	void (*release)(void *context, uint32_t slot, uint32_t told);
 };
 
 struct merge {
@@ -89,6 +90,7 @@ static inline int merge_next(struct merge *merge, struct merge_event *ret)
 		lane->last_time = lane->head.time;
 		if (page_next(&lane->cursor, &lane->head) == 1) {
 			if (lane->head.time < merge->limit) {
+				lane->told++;
 				ret->data = lane->head.data;
 				ret->size = lane->head.size;
 				ret->time = lane->head.time;

@@ -50,6 +50,13 @@ static bool write_lost(struct outlet *outlet, struct record_lost *lost)
 /* Writes what has to stand before the next event. False: no room for all of it yet. */
 static bool write_due(struct outlet *outlet)
 {
+	if (outlet->gap_due) {
+		struct record_lost gap = { .cpu = RECORD_CPU_NONE, .from = outlet->gap_time, .to = outlet->gap_time };
+
+		if (!write_record(outlet, RECORD_GAP, outlet->gap_time, 0, &gap, sizeof(gap)))
+			return false;
+		outlet->gap_due = false;
+	}
 	for (unsigned int source = 0; source < LOST_SOURCES; source++) {
 		if (!write_lost(outlet, &outlet->lost[source]))
 			return false;
@@ -125,6 +132,13 @@ void outlet_clock(struct outlet *outlet, const struct record_clock *clock)
 {
 	outlet->clock = *clock;
 	outlet->clock_known = true;
+	outlet->due = true;
+}
+
+void outlet_gap(struct outlet *outlet, uint64_t time)
+{
+	outlet->gap_time = time;
+	outlet->gap_due = true;
 	outlet->due = true;
 }
 

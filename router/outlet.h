@@ -25,7 +25,8 @@ struct outlet {
 	struct outlet_flush flushes[OUTLET_FLUSHES_MAX]; /* marks whose time has come */
 	uint32_t flush_count;
 	bool due; /* one of lost, flushes, clock and end waits to be written */
-	bool clock_known, end_due, ended;
+	bool clock_known, gap_due, end_due, ended;
+	uint64_t gap_time;
 	struct record_clock clock;
 	struct record_end end;
 	struct outlet *next_dirty; /* the fan-out's list of rings to publish */
@@ -52,6 +53,9 @@ static inline struct record_header *outlet_reserve(struct outlet *outlet, size_t
 /* A loss between two times that was not this ring's; count LOST_COUNT_UNKNOWN: at least one. */
 void outlet_lost(struct outlet *outlet, enum lost_source source, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to);
 void outlet_clock(struct outlet *outlet, const struct record_clock *clock);
+/* The router was restarted; the consumer goes on at this time. What the gap cost beyond what is told as lost
+ * elsewhere is nothing: no slot was given back before its events were published. */
+void outlet_gap(struct outlet *outlet, uint64_t time);
 /* A flush mark; the caller keeps to OUTLET_FLUSHES_MAX. */
 void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time);
 /* A trace's new filter holds from here on. False: no room, and the mark is lost. */

@@ -23,6 +23,8 @@
 
 /* How long a consumer may take to leave after the end of its session. */
 #define END_PATIENCE_NS 5000000000U
+/* How long a new router waits for the consumers of the last one. */
+#define RETURN_PATIENCE_NS 3000000000U
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -176,15 +178,36 @@ static void handle(struct router *router, void *tag)
 		consumer_readable(router, tag);
 }
 
-/* Whether the loop may sleep, and for how long (ms, -1: for ever). */
+void router_returned(struct router *router)
+{
+	if (router->awaited)
+		router->awaited--;
+}
+
+static bool waits_for_consumers(struct router *router)
+{
+	if (router->awaited && router_now() >= router->await_deadline) {
+		log_warning("%u consumers of the last router did not come back", router->awaited);
+		router->awaited = 0;
+	}
+	return router->awaited && !router->stop;
+}
+
+static int ms_until(uint64_t deadline)
+{
+	uint64_t now = router_now();
+
+	return now >= deadline ? 0 : (int)((deadline - now) / 1000000 + 1);
+}
+
+/* How long the loop may sleep (ms, -1: for ever). */
 static int sleep_time(struct router *router)
 {
-	uint64_t now;
-
-	if (!router->ending)
-		return pool_reader_prepare_sleep(&router->pool) ? -1 : 0;
-	now = router_now();
-	return (int)((router->end_deadline - now) / 1000000 + 1);
+	if (router->ending)
+		return ms_until(router->end_deadline);
+	if (router->awaited)
+		return ms_until(router->await_deadline);
+	return pool_reader_prepare_sleep(&router->pool) ? -1 : 0;
 }
 
 static bool finished(struct router *router)
@@ -206,7 +229,7 @@ static int loop(struct router *router)
 	while (!finished(router)) {
 		int n;
 
-		if (!router->ending)
+		if (!router->ending && !waits_for_consumers(router))
 			take_stream(router);
 		n = epoll_wait(router->epoll_fd, events, 64, sleep_time(router));
 		if (n < 0 && errno != EINTR)
@@ -300,6 +323,7 @@ int router_run(const struct router_options *options)
 	raise_limits();
 	router->status = connect_reader(router);
 	if (router->status == EXIT_DONE) {
+		router->await_deadline = router_now() + RETURN_PATIENCE_NS;
 		r = loop_init(router);
 		if (r == 0)
 			r = process_notify(router->notify_fd, "READY=1");

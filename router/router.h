@@ -42,6 +42,10 @@ struct router {
 	struct consumer *consumers;   /* list */
 	uint64_t next_consumer;
 	uint64_t last_trace_id;
+	/* A router that takes over leaves the stream alone until its predecessor's consumers are back, so that
+	 * nothing goes by while nobody has a trace for it; the kernel's rings hold what comes meanwhile. */
+	uint32_t awaited;             /* consumers that have not come back yet */
+	uint64_t await_deadline;      /* ns, CLOCK_MONOTONIC: those that are not back by then have left */
 	bool paused_accept;           /* out of descriptors: the listener is out of the loop until one is free */
 	bool ending;                  /* the stream has ended: consumers are told, then the router goes */
 	bool ended;                   /* they have been told */
@@ -65,6 +69,8 @@ uint64_t router_new_id(struct router *router);
 /* The stream is over; `end` goes to every consumer. */
 void router_end(struct router *router, const struct record_end *end);
 
+/* A consumer of the last router has all its traces back. */
+void router_returned(struct router *router);
 /* The account that was asked for at the end has come; NULL: it can't be had. */
 void router_accounted(struct router *router, const struct ledger_session *session);
 

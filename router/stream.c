@@ -46,10 +46,11 @@ static void page_damaged(void *context, uint32_t cpu, const struct page_cursor *
 	}
 }
 
-static void slot_released(void *context, uint32_t slot)
+static void slot_released(void *context, uint32_t slot, uint32_t told)
 {
 	struct router *router = context;
 
+	router->stream.counters.decoded += told;
 	router->stream.done[router->stream.done_count++] = slot;
 }
 
@@ -59,8 +60,10 @@ static void publish(struct router *router)
 	struct stream *stream = &router->stream;
 
 	fanout_publish(&router->fanout);
-	for (uint32_t i = 0; i < stream->done_count; i++)
-		pool_reader_return(&router->pool, stream->done[i]);
+	/* Damage and losses are met as pages begin, so a page that is begun a second time counts them again. */
+	stream->counters.undecodable = router->fanout.undecodable;
+	stream->counters.told_lost = stream->told_lost;
+	pool_reader_return_all(&router->pool, stream->done, stream->done_count, &stream->counters);
 	stream->done_count = 0;
 	(void)pool_reader_wake(&router->pool);
 }
@@ -77,6 +80,10 @@ int stream_init(struct router *router)
 	router->stream.done = calloc(router->pool.slot_count, sizeof(*router->stream.done));
 	if (!router->stream.done)
 		return -ENOMEM;
+	router->stream.counters = pool_reader_counters(&router->pool);
+	router->stream.told_lost = router->stream.counters.told_lost;
+	router->fanout.decoded = router->stream.counters.decoded;
+	router->fanout.undecodable = router->stream.counters.undecodable;
 	text_join_init(&router->stream.text);
 	return merge_init(&router->stream.merge, router->welcome.cpu_count, &router->layout, &hooks);
 }
@@ -374,13 +381,14 @@ static int text_joined(void *context, const struct text_joined *joined)
 
 static void text_data(struct router *router, const struct pool_entry *entry, const void *bytes)
 {
+	uint64_t before = router->fanout.decoded;
 	int r = text_join_feed(&router->stream.text, bytes, entry->length, text_joined, router);
 
 	if (r < 0) {
 		log_error("text of %u bytes: %s", entry->length, strerror(-r));
 		router->fanout.undecodable++;
 	}
-	slot_released(router, entry->slot);
+	slot_released(router, entry->slot, (uint32_t)(router->fanout.decoded - before));
 }
 
 /* ---- entries ---- */
@@ -393,7 +401,7 @@ static void raw_data(struct router *router, const struct pool_entry *entry, cons
 	if (r < 0) {
 		log_error("sub-buffer of cpu %u: %s", entry->cpu, strerror(-r));
 		router->fanout.undecodable++;
-		slot_released(router, entry->slot);
+		slot_released(router, entry->slot, 0);
 	}
 }
 

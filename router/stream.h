@@ -6,6 +6,7 @@
 #include "router/ledger.h"
 #include "router/merge.h"
 #include "router/text_join.h"
+#include "shm/pool_abi.h"
 #include "shm/record_abi.h"
 
 #include <stdbool.h>
@@ -40,6 +41,7 @@ struct stream {
 	 * that dies in between leaves its successor the slots of everything that nobody saw. */
 	uint32_t *done;
 	uint32_t done_count;
+	struct pool_counters counters; /* of all slots that went back, this router's and its predecessors' */
 };
 
 /* Returns 0 or -errno. */

@@ -137,7 +137,7 @@ static void trace_end(struct trace *trace)
 	set_stage(trace, TRACE_OFF);
 }
 
-int fanout_trace_start(struct trace *trace, uint64_t since)
+int fanout_trace_start(struct trace *trace, uint64_t since, uint32_t cpu)
 {
 	int r;
 
@@ -147,6 +147,7 @@ int fanout_trace_start(struct trace *trace, uint64_t since)
 	if (r < 0)
 		return r;
 	trace->since = since;
+	trace->since_cpu = cpu;
 	trace->live_from = trace->route->told;
 	if (since == 0) {
 		set_stage(trace, TRACE_LIVE);
@@ -164,12 +165,17 @@ void fanout_trace_stop(struct trace *trace, uint64_t until)
 		set_stage(trace, TRACE_CLOSING);
 }
 
-void fanout_traces_settle(struct route *route, uint64_t time)
+static bool reached(const struct trace *trace, uint64_t time, uint32_t cpu)
+{
+	return time > trace->since || (time == trace->since && cpu >= trace->since_cpu);
+}
+
+void fanout_traces_settle(struct route *route, uint64_t time, uint32_t cpu)
 {
 	for (uint32_t i = 0; i < route->trace_count; i++) {
 		struct trace *trace = route->traces[i];
 
-		if (trace->stage == TRACE_WAITING && time >= trace->since && enlist(trace) == 0) {
+		if (trace->stage == TRACE_WAITING && reached(trace, time, cpu) && enlist(trace) == 0) {
 			trace->live_from = route->told;
 			set_stage(trace, trace->until < UINT64_MAX ? TRACE_CLOSING : TRACE_LIVE);
 		}

@@ -40,6 +40,7 @@ enum control_type {
 	CONTROL_DETACH = 11,     /* control_id (id 0); reply control_status; then the router closes */
 	CONTROL_LEDGER = 12,     /* control_id (id 0); reply control_ledger: the session's side */
 	CONTROL_EXPLAIN = 13,    /* control_id; reply control_explained: who does what of the trace's filter */
+	CONTROL_RESUMED = 14,    /* control_id (id 0); reply control_status: its traces are all back (ATTACH_RESUME) */
 
 	/* router -> reader */
 	CONTROL_ROUTER = 32,        /* control_router_hello; reply control_router_welcome + fds: pool, free, filled
@@ -126,6 +127,8 @@ _Static_assert(sizeof(struct control_welcome) == 608, "control welcome");
 
 enum control_attach_flag {
 	ATTACH_ALL_EVENTS = 1 << 0,   /* every event of the session, without a create each (recordings) */
+	ATTACH_RESUME = 1 << 2,       /* it was attached to this session's last router, and has seen all up to
+				       * the place that it names; CONTROL_RESUMED ends its return */
 	ATTACH_INCLUDE_SELF = 1 << 1, /* do not keep this consumer's own process out of the trace */
 };
 
@@ -134,9 +137,11 @@ struct control_attach {
 	uint64_t ring_capacity; /* bytes; rounded up to a power of two */
 	uint32_t overflow;      /* enum ring_overflow */
 	uint32_t flags;         /* enum control_attach_flag */
-	uint64_t seen_time;     /* reconnecting: the last event that was seen; 0: none */
+	uint64_t seen_time;     /* ATTACH_RESUME: the place in the merged order (time, then cpu) of the last event that
+				 * was seen, or of the enabling where none was. The consumer gets all from that
+				 * place on, what lies at it included, and passes over what it knows of it. */
 	uint32_t seen_cpu;
-	uint32_t seen_index;    /* how many events of that cpu with that time were seen */
+	uint32_t reserved0;
 	uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct control_attach) == 64, "control attach");
@@ -165,6 +170,7 @@ struct control_create {
 	uint32_t kind; /* enum control_probe_kind */
 	uint32_t flags;
 	uint64_t offset;     /* uprobes, USDT: in the file, bytes. kprobes: from the symbol, bytes */
+	uint64_t trace_id;   /* ATTACH_RESUME: the id that the trace had; else 0: a new one */
 	uint64_t ref_offset; /* USDT: the semaphore's offset in the file, 0: none */
 	uint32_t maxactive;  /* kretprobe: 0: the kernel's choice */
 	uint32_t fetch_count;
@@ -176,7 +182,7 @@ struct control_create {
 	char fetch[CONTROL_FETCH_MAX];   /* fetch_count texts "name=fetch[:type]", each NUL-terminated */
 	char filter[CONTROL_FILTER_MAX]; /* the trace's condition, may be empty */
 };
-_Static_assert(sizeof(struct control_create) == 48 + 3 * 64 + 256 + 1024 + 2048 + 2048, "control create");
+_Static_assert(sizeof(struct control_create) == 56 + 3 * 64 + 256 + 1024 + 2048 + 2048, "control create");
 
 struct control_created {
 	struct control_header header;
@@ -265,12 +271,14 @@ struct control_router_welcome {
 	uint32_t source; /* enum control_source */
 	uint32_t flags;  /* enum control_session_flag */
 	uint32_t cpu_count;
+	uint32_t consumers; /* how many were attached to the last router, and will be back */
+	uint32_t reserved;
 	struct control_failure failure;
 	char session[CONTROL_NAME_MAX];
 	char group[CONTROL_NAME_MAX]; /* system name of the session's own probes in tracefs */
 	char tag[CONTROL_NAME_MAX];   /* random, new in each run: in every probe's name and every marker */
 };
-_Static_assert(sizeof(struct control_router_welcome) == 736, "control router welcome");
+_Static_assert(sizeof(struct control_router_welcome) == 744, "control router welcome");
 
 enum control_consumer_state {
 	CONSUMER_ATTACHED = 1,

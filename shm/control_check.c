@@ -46,7 +46,7 @@ struct layout {
 #define STATUS(type) VALUE(type, status, EXIT_DONE, EXIT_LOST)
 
 #define SESSION_FLAGS (SESSION_RECORDED | SESSION_FALLBACK)
-#define ATTACH_FLAGS  (ATTACH_ALL_EVENTS | ATTACH_INCLUDE_SELF)
+#define ATTACH_FLAGS  (ATTACH_ALL_EVENTS | ATTACH_INCLUDE_SELF | ATTACH_RESUME)
 
 static const struct layout layout_empty = { .size = sizeof(struct control_router_hello) };
 static const struct layout layout_id = { .size = sizeof(struct control_id) };
@@ -59,6 +59,7 @@ static const struct layout layout_attach = {
 	.values = {
 		VALUE(control_attach, overflow, RING_DROP, RING_OVERWRITE),
 		VALUE(control_attach, flags, 0, ATTACH_FLAGS),
+		ZERO(control_attach, reserved0),
 		ZERO64(control_attach, reserved[0]),
 		ZERO64(control_attach, reserved[1]),
 	},
@@ -103,6 +104,7 @@ static const struct layout layout_router_welcome = {
 		STATUS(control_router_welcome),
 		SUCCESS_VALUE(control_router_welcome, source, SOURCE_RAW, SOURCE_TEXT),
 		VALUE(control_router_welcome, flags, 0, SESSION_FLAGS),
+		ZERO(control_router_welcome, reserved),
 	},
 };
 
@@ -206,6 +208,7 @@ static const struct row rows[] = {
 	{ CONTROL_DETACH, &layout_id, 0, 0, &layout_status, 0 },
 	{ CONTROL_LEDGER, &layout_id, 0, 0, &layout_ledger, 0 },
 	{ CONTROL_EXPLAIN, &layout_id, 0, 0, &layout_explained, 0 },
+	{ CONTROL_RESUMED, &layout_id, 0, 0, &layout_status, 0 },
 
 	{ CONTROL_ROUTER, &layout_empty, 0, 0, &layout_router_welcome, 7 },
 	/* The consumer's socket and the target file; neither for the router's own probes. */

@@ -112,6 +112,12 @@ void pool_reader_release(struct pool_reader *reader);
 /* Copies the next entry to *ret. Returns 1, 0 (none now), -EBADMSG (an entry that breaks the layout). */
 int pool_reader_next(struct pool_reader *reader, struct pool_entry *ret);
 const void *pool_reader_slot(const struct pool_reader *reader, uint32_t slot);
+/* The counters that the last router left; zeroes for the first. */
+struct pool_counters pool_reader_counters(const struct pool_reader *reader);
+/* Gives `count` slots back together with the counters that include what they held (`freed` is filled in
+ * here): both are visible at once, or neither. */
+void pool_reader_return_all(struct pool_reader *reader, const uint32_t *slots, uint32_t count,
+	const struct pool_counters *counters);
 /* Gives a slot back; visible at once. */
 void pool_reader_return(struct pool_reader *reader, uint32_t slot);
 /* Wakes the reader if it waits for slots: once per batch. Returns 0 or -errno. */

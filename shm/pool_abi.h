@@ -42,15 +42,29 @@ struct pool_head {
 };
 _Static_assert(sizeof(struct pool_head) == 192, "pool head");
 
+/* What the slots that came back held, so that a router which takes over goes on counting where the last one
+ * stopped. The reader carries it from one router to the next and never looks at it. */
+struct pool_counters {
+	uint64_t freed; /* the value of free_head.freed with which these hold */
+	uint64_t decoded;
+	uint64_t undecodable;
+	uint64_t told_lost; /* losses in the kernel that pages or lines told of, with a count */
+};
+_Static_assert(sizeof(struct pool_counters) == 32, "pool counters");
+
 /* Only the router writes this page. */
 struct free_head {
 	struct segment_header segment;
 	uint64_t taken;         /* entries of the filled ring that the router has read, runs free */
 	uint64_t freed;         /* entries of the free ring published, runs free; release-stored */
 	uint64_t router_sleeps; /* raised before the router waits for the filled ring */
-	uint8_t pad[40];
+	uint64_t reserved;
+	uint8_t pad0[32];
+	/* Written in turn, each before the store to `freed` that makes it hold: so one of them does, wherever
+	 * the router dies. */
+	struct pool_counters counters[2];
 };
-_Static_assert(sizeof(struct free_head) == 128, "free head");
+_Static_assert(sizeof(struct free_head) == 192, "free head");
 
 enum pool_entry_kind {
 	POOL_DATA = 1,    /* `slot` holds `length` bytes of `cpu` (POOL_CPU_ALL: the merged text) */

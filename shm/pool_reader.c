@@ -131,11 +131,46 @@ const void *pool_reader_slot(const struct pool_reader *reader, uint32_t slot)
 	return reader->slots + (size_t)slot * reader->slot_size;
 }
 
-void pool_reader_return(struct pool_reader *reader, uint32_t slot)
+static void put_free(const struct pool_reader *reader, uint64_t at, uint32_t slot)
 {
 	uint32_t *ring = (void *)((uint8_t *)reader->free.base + POOL_PAGE);
 
-	__atomic_store_n(&ring[reader->freed & (reader->free_capacity - 1)], slot, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring[at & (reader->free_capacity - 1)], slot, __ATOMIC_RELAXED);
+}
+
+struct pool_counters pool_reader_counters(const struct pool_reader *reader)
+{
+	const struct free_head *head = reader_free_head(reader);
+	struct pool_counters none = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(head->counters); i++) {
+		if (head->counters[i].freed == reader->freed)
+			return head->counters[i];
+	}
+	return none;
+}
+
+void pool_reader_return_all(struct pool_reader *reader, const uint32_t *slots, uint32_t count,
+	const struct pool_counters *counters)
+{
+	struct free_head *head = reader_free_head(reader);
+	/* The one that does not hold now. */
+	struct pool_counters *next = &head->counters[head->counters[0].freed == reader->freed];
+
+	if (!count)
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		put_free(reader, reader->freed + i, slots[i]);
+	*next = *counters;
+	next->freed = reader->freed + count;
+	reader->freed += count;
+	/* Publishes the slots and the counters; pairs with the acquire in the writer's look at `freed`. */
+	__atomic_store_n(&head->freed, reader->freed, __ATOMIC_RELEASE);
+}
+
+void pool_reader_return(struct pool_reader *reader, uint32_t slot)
+{
+	put_free(reader, reader->freed, slot);
 	reader->freed++;
 	/* Publishes the index, and that the slot's bytes have been read. Pairs with the acquire in
 	 * writer_take_back. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum slot_owner {
 	OWNER_SPARE,  /* on the reader's stack */
@@ -298,6 +299,8 @@ static int writer_renew_free(struct pool_writer *writer)
 	head = fresh.base;
 	head->taken = writer->filled;
 	head->freed = writer->freed;
+	/* Carried over as they are: the next router knows which of the two holds. */
+	memcpy(head->counters, writer_free_head(writer)->counters, sizeof(head->counters));
 	r = segment_protect(&fresh);
 	if (r < 0) {
 		segment_release(&fresh);

@@ -18,7 +18,7 @@ static const struct page_layout layout = { .commit_offset = 8, .commit_size = 8,
 struct bench {
 	struct merge merge;
 	uint32_t released[256], release_count;
-	uint32_t pages, damaged, missed_pages;
+	uint32_t pages, damaged, missed_pages, told;
 };
 
 static void on_page(void *context, uint32_t cpu, const struct page_cursor *cursor, uint64_t after)
@@ -38,9 +38,11 @@ static void on_damaged(void *context, uint32_t cpu, const struct page_cursor *cu
 	((struct bench *)context)->damaged++;
 }
 
-static void on_release(void *context, uint32_t slot)
+static void on_release(void *context, uint32_t slot, uint32_t told)
 {
 	struct bench *bench = context;
+
+	bench->told += told;
 
 	bench->released[bench->release_count++] = slot;
 }
@@ -115,6 +117,7 @@ static void test_two_lanes_interleave(void **state)
 	assert_int_equal(take(&bench), 50);
 	assert_int_equal(take(&bench), 0);
 	assert_int_equal(bench.release_count, 2);
+	assert_int_equal(bench.told, 7);
 	assert_int_equal(merge_horizon(&bench.merge), 60);
 	merge_release(&bench.merge);
 	free(pa);

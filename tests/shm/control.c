@@ -48,7 +48,7 @@ struct expected {
 	{ REPLY(type), 536, fds, fds, { FAILURE(control_status) },                                 \
 		{ STATUS(control_status), { AT(control_status, reserved), 0, 0 } } }
 #define CREATE(type, fds)                                                                          \
-	{ REQUEST(type), 5616, 0, fds,                                                             \
+	{ REQUEST(type), 5624, 0, fds,                                                             \
 		{ TEXT(control_create, name), TEXT(control_create, system), TEXT(control_create, event), \
 			TEXT(control_create, symbol), TEXT(control_create, path), TEXT(control_create, filter) }, \
 		{ { AT(control_create, kind), 1, 6 } } }
@@ -58,10 +58,11 @@ struct expected {
 	{ REQUEST(type), 32, 0, 0, { { 0 } },                                                      \
 		{ { AT(control_set_enabled, enabled), 0, 1 }, { AT(control_set_enabled, reserved), 0, 0 } } }
 #define ROUTER_WELCOME(name, type)                                                                      \
-	{ name, type, 736, 7, 7,                                                                   \
+	{ name, type, 744, 7, 7,                                                                   \
 		{ FAILURE(control_router_welcome), TEXT(control_router_welcome, session),          \
 			TEXT(control_router_welcome, group), TEXT(control_router_welcome, tag) },  \
-		{ { AT(control_router_welcome, source), 1, 2 }, { AT(control_router_welcome, flags), 0, 3 } } }
+		{ { AT(control_router_welcome, source), 1, 2 }, { AT(control_router_welcome, flags), 0, 3 }, \
+			{ AT(control_router_welcome, reserved), 0, 0 } } }
 
 static const struct expected table[] = {
 	{ REQUEST(CONTROL_HELLO), 80, 0, 0, { TEXT(control_hello, program) }, { { 0 } } },
@@ -69,7 +70,7 @@ static const struct expected table[] = {
 		{ STATUS(control_welcome), { AT(control_welcome, source), 1, 2 }, { AT(control_welcome, flags), 0, 3 },
 			{ AT(control_welcome, reserved), 0, 0 } } },
 	{ REQUEST(CONTROL_ATTACH), 64, 0, 0, { { 0 } },
-		{ { AT(control_attach, overflow), 0, 1 }, { AT(control_attach, flags), 0, 3 },
+		{ { AT(control_attach, overflow), 0, 1 }, { AT(control_attach, flags), 0, 7 }, { AT(control_attach, reserved0), 0, 0 },
 			{ AT(control_attach, reserved), 0, 0 }, { AT(control_attach, reserved) + 12, 0, 0 } } },
 	{ REPLY(CONTROL_ATTACH), 544, 3, 3, { FAILURE(control_attached) },
 		{ STATUS(control_attached), { AT(control_attached, reserved), 0, 0 } } },
@@ -89,6 +90,7 @@ static const struct expected table[] = {
 	ID_REQUEST(CONTROL_LEDGER),
 	{ REPLY(CONTROL_LEDGER), 576, 0, 0, { FAILURE(control_ledger) },
 		{ STATUS(control_ledger), { AT(control_ledger, reserved), 0, 0 } } },
+	ID_REQUEST(CONTROL_RESUMED), STATUS_REPLY(CONTROL_RESUMED, 0),
 	ID_REQUEST(CONTROL_EXPLAIN),
 	{ REPLY(CONTROL_EXPLAIN), 6680, 0, 0,
 		{ FAILURE(control_explained), TEXT(control_explained, kernel), TEXT(control_explained, router),
@@ -109,7 +111,7 @@ static const struct expected table[] = {
 	ID_REQUEST(CONTROL_READER_FLUSH), STATUS_REPLY(CONTROL_READER_FLUSH, 0),
 	{ REQUEST(CONTROL_READER_LIST), 24, 1, 1, { { 0 } }, { { 0 } } }, STATUS_REPLY(CONTROL_READER_LIST, 1),
 	{ REQUEST(CONTROL_CONSUMER), 32, 1, 1, { { 0 } },
-		{ { AT(control_consumer, state), 1, 2 }, { AT(control_consumer, flags), 0, 3 } } },
+		{ { AT(control_consumer, state), 1, 2 }, { AT(control_consumer, flags), 0, 7 } } },
 	STATUS_REPLY(CONTROL_CONSUMER, 0),
 	ID_REQUEST(CONTROL_NAMES), STATUS_REPLY(CONTROL_NAMES, 1),
 
