@@ -181,10 +181,11 @@ static bool read_number(const char *at, const char *end, bool hex, bool known, u
 	if (stop - at > 2 && at[0] == '0' && at[1] == 'x') {
 		if (!read_digits(at + 2, stop, 16, ret))
 			return false;
-	} else if (!read_digits(at, stop, hex ? 16 : 10, ret)) {
-		return false;
-	} else if (hex && known && *ret > 15 && read_digits(at, stop, 10, &decimal)) {
-		return false;
+	} else {
+		if (!read_digits(at, stop, hex ? 16 : 10, ret))
+			return false;
+		if (hex && known && *ret > 15 && read_digits(at, stop, 10, &decimal))
+			return false;
 	}
 	if (negative)
 		*ret = -*ret;
