@@ -344,6 +344,9 @@ void consumer_close(struct router *router, struct consumer *consumer)
 		consumer->has_outlet = false;
 	}
 	consumer->state = CONSUMER_GONE;
+	/* Closing alone does not end the watch: the reader got this socket, too, and as long as it lies there,
+	 * be it in a message that was not read yet, the kernel would go on to name a consumer that was freed. */
+	(void)epoll_ctl(router->epoll_fd, EPOLL_CTL_DEL, consumer->fd, NULL);
 	consumer->fd = close_fd(consumer->fd);
 	router->sweep = true;
 }
