@@ -25,6 +25,8 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	options.directory = private ? attachment->session.directory : from->directory;
 	options.program = "tracefan";
 	options.ring_size = from->ring_size;
+	/* In a private session the reader keeps this pace. */
+	options.interval = private ? 0 : from->interval_ms;
 	options.overflow = from->overflow;
 	options.include_self = from->include_self;
 	options.force = from->force;

@@ -21,7 +21,7 @@
 /* What the child needs to know, made before the fork. */
 struct daemon_plan {
 	char *const *argv;
-	int keep;    /* -1: none */
+	struct daemon_fds fds;
 	int failure; /* where it writes its errno */
 	char notify[64];
 };
@@ -63,9 +63,11 @@ static int daemon_child_fds(const struct daemon_plan *plan, int *ret_failure)
 {
 	int null = open("/dev/null", O_RDWR);
 	int failure = fcntl(plan->failure, F_DUPFD_CLOEXEC, DAEMON_FD_FLOOR);
-	int keep = plan->keep < 0 ? -1 : fcntl(plan->keep, F_DUPFD_CLOEXEC, DAEMON_FD_FLOOR);
+	int keep = plan->fds.keep < 0 ? -1 : fcntl(plan->fds.keep, F_DUPFD_CLOEXEC, DAEMON_FD_FLOOR);
 
-	if (null < 0 || failure < 0 || (plan->keep >= 0 && keep < 0))
+	if (null < 0 || failure < 0 || (plan->fds.keep >= 0 && keep < 0))
+		return -1;
+	if (plan->fds.errors >= 0 && dup2(plan->fds.errors, STDERR_FILENO) < 0)
 		return -1;
 	if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		return -1;
@@ -189,9 +191,9 @@ static int daemon_launch(struct daemon *daemon, struct daemon_plan *plan, int *r
 	return r;
 }
 
-int daemon_spawn(struct daemon *daemon, const char *name, char *const argv[], int keep)
+int daemon_spawn(struct daemon *daemon, const char *name, char *const argv[], struct daemon_fds fds)
 {
-	struct daemon_plan plan = { .argv = argv, .keep = keep };
+	struct daemon_plan plan = { .argv = argv, .fds = fds };
 	int failure = -1, error = 0;
 	int r;
 
@@ -203,9 +205,9 @@ int daemon_spawn(struct daemon *daemon, const char *name, char *const argv[], in
 	return r;
 }
 
-int daemon_start(struct daemon *daemon, const char *name, char *const argv[], int keep)
+int daemon_start(struct daemon *daemon, const char *name, char *const argv[], struct daemon_fds fds)
 {
-	struct daemon_plan plan = { .argv = argv, .keep = keep };
+	struct daemon_plan plan = { .argv = argv, .fds = fds };
 	int notify = -1, failure = -1;
 	int r;
 
@@ -218,6 +220,12 @@ int daemon_start(struct daemon *daemon, const char *name, char *const argv[], in
 	(void)daemon_close(failure);
 	(void)daemon_close(notify);
 	return r;
+}
+
+void daemon_leave(struct daemon *daemon)
+{
+	daemon->pidfd = daemon_close(daemon->pidfd);
+	*daemon = (struct daemon)DAEMON_NONE;
 }
 
 int daemon_finish(struct daemon *daemon, uint64_t deadline)

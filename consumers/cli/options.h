@@ -27,12 +27,15 @@ struct options {
 	const char *text;  /* replay: a text log */
 	const char *pages; /* replay: a folder of raw pages */
 	const char *pattern; /* ls; NULL: everything */
+	const char *action;  /* session: what to do */
+	const char *settings; /* session start: a file */
 	enum options_format format;
 	enum tfan_overflow overflow;
 	uint64_t count;    /* 0: no limit */
 	uint64_t duration; /* ns; 0: no limit */
 	size_t ring_size;  /* 0: the library's choice */
-	const char *interval;
+	const char *interval;      /* NULL: the usual */
+	unsigned int interval_ms;  /* the same; 0: the usual */
 	bool exit_on_loss, quiet, include_self, force;
 	char **command; /* NULL-ended; NULL: none */
 };

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 /* What a clean end may take: removing many probes is slow. Then they are killed. */
 #define PRIVATE_SESSION_PATIENCE (20 * MONOTONIC_SECOND)
-#define PRIVATE_SESSION_ARGS     20
+#define PRIVATE_SESSION_ARGS     48
 /* What stands behind the directory in a socket's path (108 bytes in all). */
 #define PRIVATE_SESSION_PATH_MAX (107 - sizeof("/12345678901234567890123456789012/consumers.sock"))
 
@@ -27,8 +28,9 @@ struct private_session_argv {
 
 static void argv_add(struct private_session_argv *argv, const char *word)
 {
-	/* execve(2) takes them as not const for history's sake only. */
-	argv->words[argv->count++] = (char *)word;
+	/* execve(2) takes them as not const for history's sake only. Callers keep to the limit. */
+	if (argv->count < PRIVATE_SESSION_ARGS)
+		argv->words[argv->count++] = (char *)word;
 }
 
 static void argv_option(struct private_session_argv *argv, const char *option, const char *value)
@@ -51,13 +53,13 @@ static bool private_session_own_folder(const char *path)
 	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-static int private_session_directory(struct private_session *session)
+static int private_session_directory(struct private_session *session, const struct private_session_config *config)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	size_t size = sizeof(session->directory);
 
-	if (geteuid() == 0) {
-		(void)snprintf(session->directory, size, "/run/tracefan");
+	if (config->directory || geteuid() == 0) {
+		(void)snprintf(session->directory, size, "%s", config->directory ? config->directory : "/run/tracefan");
 		return 0;
 	}
 	if (runtime && *runtime == '/' && strlen(runtime) + sizeof("/tracefan") <= PRIVATE_SESSION_PATH_MAX) {
@@ -72,10 +74,14 @@ static int private_session_directory(struct private_session *session)
 	return EXIT_FAILED;
 }
 
-static int private_session_name(struct private_session *session)
+static int private_session_name(struct private_session *session, const struct private_session_config *config)
 {
 	unsigned int number;
 
+	if (config->name) {
+		(void)snprintf(session->name, sizeof(session->name), "%s", config->name);
+		return 0;
+	}
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
 		message("no random numbers: %s", strerror(errno));
 		return EXIT_FAILED;
@@ -134,32 +140,53 @@ static int private_session_started(const struct daemon *daemon, int r)
 	return r > EXIT_LOST ? EXIT_FAILED : r;
 }
 
-static int private_session_start_reader(struct private_session *session, const struct private_session_config *config)
+/* The pipe whose end of file ends a private session. */
+static int private_session_own(struct private_session *session, int *ret_reader_end)
 {
-	struct private_session_argv argv = { 0 };
-	char path[2 * PATH_MAX], number[16];
 	int ends[2];
-	int r = private_session_find("tracefan-reader", path, sizeof(path));
 
-	if (r != 0)
-		return r;
 	if (pipe2(ends, O_CLOEXEC) < 0) {
 		message("pipe: %s", strerror(errno));
 		return EXIT_FAILED;
 	}
 	session->owner = ends[1];
+	*ret_reader_end = ends[0];
+	return 0;
+}
+
+static void private_session_reader_argv(struct private_session_argv *argv, const struct private_session *session,
+	const struct private_session_config *config, const char *owner)
+{
+	argv_option(argv, "--session", session->name);
+	argv_option(argv, "--directory", session->directory);
+	/* Others are let in where that is the purpose. */
+	argv_option(argv, "--group", config->name ? NULL : private_session_group());
+	argv_option(argv, "--owner-fd", owner);
+	argv_option(argv, "--source", config->source);
+	argv_option(argv, "--interval", config->interval);
+	if (config->input_option)
+		argv_option(argv, config->input_option, config->input);
+	for (char *const *word = config->reader_words; word && *word; word++)
+		argv_add(argv, *word);
+}
+
+static int private_session_start_reader(struct private_session *session, const struct private_session_config *config)
+{
+	struct daemon_fds fds = { .keep = -1, .errors = config->errors };
+	struct private_session_argv argv = { 0 };
+	char path[2 * PATH_MAX], number[16];
+	int r = private_session_find("tracefan-reader", path, sizeof(path));
+
+	if (r == 0 && !config->name)
+		r = private_session_own(session, &fds.keep);
+	if (r != 0)
+		return r;
 	(void)snprintf(number, sizeof(number), "%d", DAEMON_KEPT_FD);
 	argv_add(&argv, path);
-	argv_option(&argv, "--session", session->name);
-	argv_option(&argv, "--directory", session->directory);
-	argv_option(&argv, "--group", private_session_group());
-	argv_option(&argv, "--owner-fd", number);
-	argv_option(&argv, "--source", config->source);
-	argv_option(&argv, "--interval", config->interval);
-	if (config->input_option)
-		argv_option(&argv, config->input_option, config->input);
-	r = daemon_start(&session->reader, "tracefan-reader", argv.words, ends[0]);
-	(void)close(ends[0]);
+	private_session_reader_argv(&argv, session, config, config->name ? NULL : number);
+	r = daemon_start(&session->reader, "tracefan-reader", argv.words, fds);
+	if (fds.keep >= 0)
+		(void)close(fds.keep);
 	return private_session_started(&session->reader, r);
 }
 
@@ -176,26 +203,36 @@ static int private_session_start_router(struct private_session *session, const s
 	argv_option(&argv, "--session", session->name);
 	argv_option(&argv, "--directory", session->directory);
 	argv_option(&argv, "--record-fd", config->record_fd >= 0 ? number : NULL);
-	r = daemon_start(&session->router, "tracefan-router", argv.words, config->record_fd);
+	r = daemon_start(&session->router, "tracefan-router", argv.words,
+		(struct daemon_fds){ .keep = config->record_fd, .errors = config->errors });
 	return private_session_started(&session->router, r);
 }
 
 int private_session_start(struct private_session *session, const struct private_session_config *config)
 {
-	int status = private_session_name(session);
+	int status = private_session_name(session, config);
 
 	if (status == 0)
-		status = private_session_directory(session);
+		status = private_session_directory(session, config);
 	if (status == 0)
 		status = private_session_start_reader(session, config);
 	if (status == 0)
 		status = private_session_start_router(session, config);
+	/* A reader that nobody owns has to be told. */
+	if (status != 0 && config->name && !daemon_ended(&session->reader))
+		(void)kill(session->reader.pid, SIGTERM);
 	if (status != 0)
 		(void)private_session_stop(session);
 	return status;
 }
 
 /* ---- running and ending ---- */
+
+void private_session_leave(struct private_session *session)
+{
+	daemon_leave(&session->reader);
+	daemon_leave(&session->router);
+}
 
 bool private_session_broken(struct private_session *session)
 {
@@ -223,7 +260,7 @@ static void private_session_remove(struct private_session *session)
 	argv_option(&argv, "--session", session->name);
 	argv_option(&argv, "--directory", session->directory);
 	argv_add(&argv, "--remove");
-	if (daemon_spawn(&remover, "tracefan-reader", argv.words, -1) == 0 &&
+	if (daemon_spawn(&remover, "tracefan-reader", argv.words, (struct daemon_fds){ -1, -1 }) == 0 &&
 		daemon_finish(&remover, monotonic_now() + PRIVATE_SESSION_PATIENCE) == 0)
 		return;
 	message("what session %s left behind could not be removed: run tracefan-reader --remove --session %s --directory %s",

@@ -1,4 +1,4 @@
-/* A session of this program's own: the same reader and router as when deployed, started from the folder that this
+/* A session that this program starts. A private one is its own: the same reader and router as when deployed, started from the folder that this
  * program lies in, in a directory of sockets of their own. They end when the last holder of the owner's pipe is gone:
  * at private_session_stop(), and just as well when this program is killed. */
 #ifndef TRACEFAN_CLI_PRIVATE_SESSION_H
@@ -15,9 +15,13 @@ struct private_session_config {
 	const char *input_option;      /* "--replay", "--text", "--pages"; NULL: live */
 	const char *input;
 	int record_fd;                 /* where the router writes a recording; -1: none */
+	const char *name;              /* of a session that outlives this program; NULL: a private one, with a name of its own */
+	const char *directory;         /* of its sockets, with a name; NULL: the usual place */
+	char *const *reader_words;     /* more for the reader's command line, NULL-ended; NULL: none */
+	int errors;                    /* where the daemons' messages go; -1: standard error */
 };
 
-#define PRIVATE_SESSION_LIVE { .record_fd = -1 }
+#define PRIVATE_SESSION_LIVE { .record_fd = -1, .errors = -1 }
 
 struct private_session {
 	struct daemon reader, router;
@@ -37,6 +41,9 @@ int private_session_start(struct private_session *session, const struct private_
 
 /* Whether the reader has ended in failure; says how. (The router's end is seen by the connection to it.) */
 bool private_session_broken(struct private_session *session);
+
+/* Lets go of a session that shall run on without us. */
+void private_session_leave(struct private_session *session);
 
 /* Ends both and waits for them; removes what a reader that was killed could not. Returns 0 or the exit status of the
  * one that failed. Does nothing for a session that was not started. */

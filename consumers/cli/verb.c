@@ -15,6 +15,8 @@ static const struct verb verbs[] = {
 	{ "replay", VERB_REPLAY, "tracefan-replay", "[OPTION]... FILE | --text FILE | --pages DIR", "show the events of a recording", verb_replay },
 	{ "ls", VERB_LS, "tracefan", "[OPTION]... [PATTERN]", "list the events that you may trace", verb_ls },
 	{ "explain", VERB_EXPLAIN, "tracefan", "[OPTION]... -e PROBE...", "tell what of each filter the kernel does and what the router", verb_explain },
+	{ "status", VERB_STATUS, "tracefan", "[OPTION]...", "tell how the running sessions are", verb_status },
+	{ "session", VERB_SESSION, "tracefan", "[OPTION]... start|stop|flush NAME | list", "start, stop and flush sessions that others attach to", verb_session },
 	{ "doctor", VERB_DOCTOR, "tracefan", "[OPTION]...", "tell what this machine lets tracefan do, and what would mend the rest", verb_doctor },
 };
 

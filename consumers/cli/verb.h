@@ -9,6 +9,8 @@ enum verb_bit {
 	VERB_LS = 1 << 3,
 	VERB_EXPLAIN = 1 << 4,
 	VERB_DOCTOR = 1 << 5,
+	VERB_STATUS = 1 << 6,
+	VERB_SESSION = 1 << 7,
 };
 
 struct verb {
@@ -32,6 +34,8 @@ int verb_record(const struct verb *verb, int argc, char **argv);
 int verb_replay(const struct verb *verb, int argc, char **argv);
 int verb_ls(const struct verb *verb, int argc, char **argv);
 int verb_explain(const struct verb *verb, int argc, char **argv);
+int verb_status(const struct verb *verb, int argc, char **argv);
+int verb_session(const struct verb *verb, int argc, char **argv);
 int verb_doctor(const struct verb *verb, int argc, char **argv);
 
 #endif

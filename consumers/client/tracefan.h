@@ -318,6 +318,34 @@ uint64_t tfan_trace_lost(struct tfan_trace *trace);
 int tfan_dispatch(struct tfan *tfan, unsigned int most);
 void tfan_set_notice(struct tfan *tfan, void (*notice)(void *context, const struct tfan_event *event), void *context);
 
+/* ---- operating a session ----
+ *
+ * A session's operator (root: the control socket is root's) asks its reader, which answers whether or not
+ * there is a router. The rules of the connection above hold; each call waits for its answer. */
+
+struct tfan_operator; /* a connection to a session's control socket */
+
+/* As tfan_open: on failure *ret holds the failure, or is NULL when there is no memory. NULL names the usual
+ * session and directory. */
+int tfan_operator_open(const char *directory, const char *session, struct tfan_operator **ret);
+void tfan_operator_close(struct tfan_operator *control); /* takes NULL */
+const struct tfan_failure *tfan_operator_failure(const struct tfan_operator *control);
+
+struct tfan_operator_status {
+	char session[64], instance[64]; /* instance: in tracefs; "" for a recording */
+	bool is_text, is_recorded, is_fallback; /* as in struct tfan_session */
+	int reader_pid, router_pid; /* router_pid 0: none is connected */
+	uint64_t started;           /* ns, CLOCK_MONOTONIC */
+	uint64_t buffer_size;       /* bytes per CPU, effective; 0 for a recording */
+	uint32_t subbuf_size;       /* bytes, effective */
+	uint32_t cpus, probes;
+};
+int tfan_operator_status(struct tfan_operator *control, struct tfan_operator_status *ret);
+/* Moves everything that was committed before now towards the consumers. */
+int tfan_operator_flush(struct tfan_operator *control);
+/* Ends the session; returns when it has ended. */
+int tfan_operator_stop(struct tfan_operator *control);
+
 #ifdef __cplusplus
 }
 #endif

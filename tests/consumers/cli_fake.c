@@ -456,3 +456,63 @@ int tfan_event_end(const struct tfan_event *event, enum tfan_end_reason *ret, co
 	*ret_message = event->message;
 	return 0;
 }
+
+/* ---- the operator's side ---- */
+
+struct tfan_operator {
+	struct tfan tfan; /* of which the scenario and the failure are used */
+};
+
+int tfan_operator_open(const char *directory, const char *session, struct tfan_operator **ret)
+{
+	struct tfan_operator *control = calloc(1, sizeof(*control));
+
+	(void)directory;
+	*ret = control;
+	if (!control)
+		return -ENOMEM;
+	(void)snprintf(control->tfan.scenario, sizeof(control->tfan.scenario), "%s", session);
+	if (fake_is(&control->tfan, "denied"))
+		return fake_fail(&control->tfan, TFAN_NOT_PERMITTED, EACCES, -1, "operating a session needs root");
+	if (fake_is(&control->tfan, "missing"))
+		return fake_fail(&control->tfan, TFAN_MISSING, ENOENT, -1, "there is no such session");
+	return 0;
+}
+
+void tfan_operator_close(struct tfan_operator *control)
+{
+	free(control);
+}
+
+const struct tfan_failure *tfan_operator_failure(const struct tfan_operator *control)
+{
+	return &control->tfan.failure;
+}
+
+static int fake_operate(struct tfan_operator *control)
+{
+	if (fake_is(&control->tfan, "deaf"))
+		return fake_fail(&control->tfan, TFAN_FAILED, ECONNRESET, -1, "the session closed the connection");
+	return 0;
+}
+
+int tfan_operator_flush(struct tfan_operator *control)
+{
+	return fake_operate(control);
+}
+
+int tfan_operator_stop(struct tfan_operator *control)
+{
+	return fake_operate(control);
+}
+
+int tfan_operator_status(struct tfan_operator *control, struct tfan_operator_status *ret)
+{
+	if (fake_operate(control) < 0)
+		return -ECONNRESET;
+	*ret = (struct tfan_operator_status){
+		.instance = "tracefan-x", .reader_pid = 11, .router_pid = fake_is(&control->tfan, "routerless") ? 0 : 12, .started = 1,
+		.buffer_size = 8192U << 10, .subbuf_size = 4096, .cpus = 2, .probes = 5,
+	};
+	return 0;
+}

@@ -14,6 +14,9 @@
  *   deaf           enabling fails
  *   ledgerless     the router can't be asked for ledgers
  *   private-...    as plain (what a private session is called)
+ *   routerless     as plain, but the operator is told that no router is connected
+ *
+ * The operator's side is the same by name: denied can't be reached, deaf gives no answer, others do.
  *
  * A probe whose text holds "nosuch" has no such location, one that holds "badarg" a bad argument. */
 #ifndef TESTS_CONSUMERS_CLI_FAKE_H

@@ -134,7 +134,6 @@ static void mistakes_are_refused(void **state)
 		{ &trace, "-e a:b --on-loss panic" },
 		{ &trace, "-e a:b -f x -f y" },
 		{ &trace, "-e a:b --session s --source raw" },
-		{ &trace, "-e a:b --session s --interval 5" },
 		{ &trace, "-e a:b --text log" },
 		{ &record, "-e a:b" },
 		{ &record, "-o file" },

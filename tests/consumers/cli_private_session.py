@@ -219,6 +219,55 @@ class PrivateSession(unittest.TestCase):
         self.assertEqual(r.returncode, 1)
         self.assertEqual(self.log(), [])
 
+    def start_session(self, *words):
+        return self.run_it("session", "start", "x", "--directory", str(self.folder / "run"), *words)
+
+    def test_a_session_that_outlives_the_command(self):
+        self.script("tracefan-reader", 'ready()\nprint("hello", file=sys.stderr, flush=True)\nsignal.pause()\n')
+        self.script("tracefan-router", ROUTER)
+        r = self.start_session()
+        self.assertEqual((r.returncode, r.stdout), (0, b""))
+        reader, router = self.start_of("tracefan-reader"), self.start_of("tracefan-router")
+        for line in reader, router:
+            self.assertTrue(is_alive(line["pid"]))
+            self.assertEqual(self.option(line, "--session"), "x")
+            self.assertEqual(self.option(line, "--directory"), str(self.folder / "run"))
+            # Whoever waits for the terminal's other end is not held up.
+            self.assertEqual(line["fds"]["2"], str(self.folder / "run" / "x.log"))
+        self.assertNotIn("--owner-fd", reader["words"])
+        self.assertNotIn("--group", reader["words"])
+        self.assertEqual((self.folder / "run" / "x.log").read_text(), "hello\n")
+
+    def test_a_session_that_does_not_start(self):
+        self.script("tracefan-reader", 'print("tracefs is not mounted", file=sys.stderr)\nsys.exit(4)\n')
+        r = self.start_session()
+        self.assertEqual((r.returncode, r.stderr), (4, b"tracefs is not mounted\n"))
+        self.assertEqual(list((self.folder / "run").iterdir()), [])
+
+    def test_a_reader_without_its_router_is_ended(self):
+        self.script("tracefan-reader", "ready()\nsignal.pause()\n")
+        self.script("tracefan-router", "sys.exit(3)\n")
+        self.assertEqual(self.start_session().returncode, 3)
+        self.assertFalse(is_alive(self.start_of("tracefan-reader")["pid"]))
+
+    def test_settings(self):
+        self.script("tracefan-reader", 'ready()\nsignal.pause()\n')
+        settings = self.folder / "settings"
+        settings.write_text("# a session\n\nbuffer-size = 16M # per CPU\n group=users\n")
+        self.assertEqual(self.start_session("-c", str(settings)).returncode, 0)
+        self.assertEqual(self.start_of("tracefan-reader")["words"][-2:], ["--buffer-size=16M", "--group=users"])
+        settings.write_text("\nbufer-size = 16M\n")
+        r = self.start_session("-c", str(settings))
+        self.assertEqual(r.returncode, 2)
+        self.assertIn(b"line 2: no setting is called 'bufer-size'; did you mean buffer-size?", r.stderr)
+        self.assertEqual(self.start_session("-c", "/nonexistent").returncode, 2)
+
+    def test_names_that_are_none(self):
+        for name in "../x", "a/b", ".", "x" * 33:
+            r = self.run_it("session", "start", name, "--directory", str(self.folder / "run"))
+            self.assertEqual(r.returncode, 2, name)
+        self.assertEqual(self.log(), [])
+
     def test_replays(self):
         for words, option in (["x.rec"], "--replay"), (["--text", "x.log"], "--text"), (["--pages", "dir"], "--pages"):
             with contextlib.suppress(FileNotFoundError):

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -282,6 +283,58 @@ class Others(unittest.TestCase):
         self.assertEqual(run("explain", "--session", "plain").returncode, 2)
         self.assertEqual(run("explain", "--session", "deaf", "-e", "kprobe:f").returncode, 1)
         self.assertEqual(run("explain", "--session", "plain", "-e", "kprobe:nosuch").returncode, 5)
+
+    def sessions(self, *names):
+        """A directory that looks as if these were running."""
+        folder = tempfile.mkdtemp(prefix="test-cli-")
+        self.addCleanup(shutil.rmtree, folder)
+        for name in names:
+            os.mkdir(os.path.join(folder, name))
+            open(os.path.join(folder, name, "consumers.sock"), "w").close()
+        return folder
+
+    def test_status(self):
+        folder = self.sessions("plain", "b", "routerless")
+        os.mkdir(os.path.join(folder, "no-session"))
+        r = run("status", "--directory", folder, "-o", "json")
+        self.assertEqual((r.returncode, r.stderr), (0, b""))
+        found = records(r.stdout)
+        self.assertEqual([(s["kind"], s["session"], s["router_pid"]) for s in found],
+                         [("session", "b", 12), ("session", "plain", 12), ("session", "routerless", None)])
+        self.assertEqual((found[0]["buffer_size"], found[0]["subbuf_size"], found[0]["probes"]), (8388608, 4096, 5))
+        self.assertEqual(found[0]["ledger"], {"committed": 0, "decoded": 0, "undecodable": 0, "lost_kernel": 0, "dropped": 0})
+        self.assertIsNone(found[2]["ledger"])
+        text = run("status", "--directory", folder).stdout.decode()
+        self.assertRegex(text, r"(?m)^plain: live, from sub-buffers\n  running for \d+ s; reader 11, router 12; probes: 5\n"
+                               r"  instance tracefan-x: 2 CPUs, buffers of 8192 KiB each, sub-buffers of 4 KiB\n  ledger: 0 ")
+        self.assertIn("reader 11, no router", text)
+        self.assertEqual(len(run("status", "--session", "plain", "-o", "json").stdout.splitlines()), 1)
+
+    def test_status_when_there_is_less_to_tell(self):
+        self.assertEqual(run("status", "--session", "missing").returncode, 4)
+        self.assertEqual(run("status", "--session", "deaf").returncode, 1)
+        self.assertEqual(run("status", "--session", "denied").returncode, 3)
+        r = run("status", "--session", "ledgerless", "-o", "json")
+        self.assertEqual((r.returncode, records(r.stdout)[0]["ledger"]), (1, None))
+        r = run("status", "--directory", "/nonexistent/folder")
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, b"", b"tracefan: no session is running\n"))
+        r = run("status", "--directory", "/etc/passwd")
+        self.assertEqual(r.returncode, 1)
+
+    def test_session(self):
+        folder = self.sessions("b", "a")
+        r = run("session", "list", "--directory", folder)
+        self.assertEqual((r.returncode, r.stdout), (0, b"a\nb\n"))
+        for action in "stop", "flush":
+            self.assertEqual(run("session", action, "plain").returncode, 0)
+            self.assertEqual(run("session", action, "deaf").returncode, 1)
+            self.assertEqual(run("session", action, "denied").returncode, 3)
+            self.assertEqual(run("session", action, "missing").returncode, 4)
+        for words, hint in ([], b"start, stop, flush or list"), (["stop"], b"its name"), (["strat", "x"], b"did you mean start?"), \
+                (["list", "x"], b"no name"), (["stop", "x", "y"], b"one at a time"), (["stop", "x", "-c", "f"], b"-c is for start"):
+            r = run("session", *words)
+            self.assertEqual(r.returncode, 2, words)
+            self.assertIn(hint, r.stderr)
 
     def test_doctor(self):
         r = run("doctor", "-o", "json")

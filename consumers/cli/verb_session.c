@@ -1,0 +1,204 @@
+#include "consumers/cli/verb.h"
+
+#include "base/exit_status.h"
+#include "consumers/cli/message.h"
+#include "consumers/cli/near_name.h"
+#include "consumers/cli/options.h"
+#include "consumers/cli/private_session.h"
+#include "consumers/cli/session_list.h"
+#include "consumers/cli/settings.h"
+#include "consumers/client/tracefan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *session_directory(const struct options *options)
+{
+	return options->directory ? options->directory : SESSION_LIST_DIRECTORY;
+}
+
+/* ---- start ---- */
+
+/* Where the daemons' messages go once nobody stands at a terminal for them. */
+static void session_log_path(const struct options *options, char *path, size_t size)
+{
+	(void)snprintf(path, size, "%s/%s.log", session_directory(options), options->session);
+}
+
+/* *ret_new: the file was not there; one that was may be a running session's. */
+static int session_open_log(const struct options *options, const char *path, bool *ret_new)
+{
+	const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+	int fd;
+
+	if (mkdir(session_directory(options), 0755) < 0 && errno != EEXIST) {
+		message("%s: %s", session_directory(options), strerror(errno));
+		return -1;
+	}
+	fd = open(path, flags | O_EXCL, 0644);
+	*ret_new = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, flags, 0644);
+	if (fd < 0)
+		message("%s: %s", path, strerror(errno));
+	return fd;
+}
+
+/* What the daemons said since `from`, for whoever waits for them at the terminal. */
+static void session_show_log(int log, off_t from)
+{
+	char text[4096];
+	ssize_t n;
+
+	while ((n = pread(log, text, sizeof(text), from)) > 0) {
+		(void)!write(STDERR_FILENO, text, (size_t)n);
+		from += n;
+	}
+}
+
+static int session_start_with(const struct options *options, struct private_session_config *config)
+{
+	struct private_session session = PRIVATE_SESSION_NONE;
+	char path[PATH_MAX];
+	bool new = false;
+	off_t from;
+	int status;
+
+	session_log_path(options, path, sizeof(path));
+	config->errors = session_open_log(options, path, &new);
+	if (config->errors < 0)
+		return EXIT_FAILED;
+	from = lseek(config->errors, 0, SEEK_END);
+	status = private_session_start(&session, config);
+	session_show_log(config->errors, from);
+	if (status == 0)
+		private_session_leave(&session);
+	else if (new)
+		(void)unlink(path);
+	(void)close(config->errors);
+	return status;
+}
+
+static int session_start(const struct options *options)
+{
+	struct private_session_config config = PRIVATE_SESSION_LIVE;
+	struct settings settings = { 0 };
+	struct settings_error error;
+	int status;
+
+	if (geteuid() != 0) {
+		message("starting a session needs root: run it with sudo");
+		return EXIT_NOT_PERMITTED;
+	}
+	/* The name becomes part of a path before the reader has looked at it. */
+	if (strchr(options->session, '/') || options->session[0] == '.' || strlen(options->session) > 32) {
+		message("'%s' is no name of a session: letters, digits, '_' and '-', at most 32, a letter first", options->session);
+		return EXIT_USAGE;
+	}
+	if (options->settings && settings_read(options->settings, &settings, &error) < 0) {
+		if (error.line > 0)
+			message("%s: line %d: %s", options->settings, error.line, error.message);
+		else
+			message("%s: %s", options->settings, error.message);
+		return EXIT_USAGE;
+	}
+	config.name = options->session;
+	config.directory = options->directory;
+	config.reader_words = settings.words;
+	status = session_start_with(options, &config);
+	settings_release(&settings);
+	return status;
+}
+
+/* ---- the rest ---- */
+
+static int session_operate(const struct options *options, int (*request)(struct tfan_operator *control))
+{
+	struct tfan_operator *control;
+	int status = EXIT_DONE;
+
+	if (tfan_operator_open(options->directory, options->session, &control) < 0 || request(control) < 0)
+		status = message_failure(control ? tfan_operator_failure(control) : NULL, NULL);
+	tfan_operator_close(control);
+	return status;
+}
+
+static int session_stop(const struct options *options)
+{
+	int status = session_operate(options, tfan_operator_stop);
+	char path[PATH_MAX];
+
+	if (status == EXIT_DONE) {
+		session_log_path(options, path, sizeof(path));
+		(void)unlink(path);
+	}
+	return status;
+}
+
+static int session_flush(const struct options *options)
+{
+	return session_operate(options, tfan_operator_flush);
+}
+
+static int session_list(const struct options *options)
+{
+	struct session_list list;
+	int r = session_list_read(session_directory(options), &list);
+
+	if (r < 0) {
+		message("%s: %s", session_directory(options), strerror(-r));
+		return EXIT_FAILED;
+	}
+	for (size_t i = 0; i < list.count; i++)
+		(void)puts(list.names[i]);
+	session_list_release(&list);
+	return EXIT_DONE;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const struct options *options);
+} session_actions[] = {
+	{ "start", session_start },
+	{ "stop", session_stop },
+	{ "flush", session_flush },
+	{ "list", session_list },
+};
+
+#define SESSION_ACTIONS (sizeof(session_actions) / sizeof(session_actions[0]))
+
+static int session_act(const struct options *options)
+{
+	struct near_name near;
+
+	near_name_init(&near, options->action);
+	for (size_t i = 0; i < SESSION_ACTIONS; i++) {
+		if (strcmp(options->action, session_actions[i].name) == 0)
+			return session_actions[i].run(options);
+		near_name_offer(&near, session_actions[i].name);
+	}
+	if (near.best)
+		message("a session can't be told to '%s'; did you mean %s?", options->action, near.best);
+	else
+		message("a session can't be told to '%s', but start, stop, flush and list", options->action);
+	return EXIT_USAGE;
+}
+
+int verb_session(const struct verb *verb, int argc, char **argv)
+{
+	struct options options;
+	int status;
+
+	if (!options_parse(verb, argc, argv, &options, &status))
+		return status;
+	status = session_act(&options);
+	options_release(&options);
+	return status;
+}
