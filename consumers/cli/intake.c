@@ -88,6 +88,9 @@ static void intake_end(struct intake *intake, const struct tfan_event *event)
 
 static void intake_event(struct intake *intake, const struct tfan_event *event)
 {
+	/* What still comes while it ends, for this or another reason, is more than was asked for. */
+	if (intake->options->count && intake->seen >= intake->options->count)
+		return;
 	intake_show(intake, event);
 	intake->seen++;
 	if (intake->seen == intake->options->count)
