@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""However a run ends, it says its summary and nothing of it is left: no instance, probe, socket, folder, process."""
+import os
+import pathlib
+import signal
+import time
+
+import harness
+
+EVENT = "tracepoint:syscalls:sys_enter_getpgid"
+
+
+def setUpModule():
+    harness.require_event("syscalls", "sys_enter_getpgid")
+    harness.require_file("uprobe_events", "uprobes")
+
+
+class Endings(harness.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.workload = harness.program("workload_calls")
+        self.uprobe = f"h=uprobe:{self.workload}:workload_call"
+        self.gate = harness.Gate(self.folder)
+        self.addCleanup(self.gate.close)
+
+    def start(self, *words):
+        """A private session with a probe of each kind, live and without a command of its own to end it."""
+        events = pathlib.Path(self.folder, "events")
+        os.mkfifo(events)
+        # Both ends: neither open waits for the other side.
+        self.events = os.open(events, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.addCleanup(os.close, self.events)
+        process = harness.Process([harness.program("tracefan"), "trace", "-e", EVENT, "-e", self.uprobe, "-o", "json",
+                                   "-w", events, *words])
+        self.wait_live(process)
+        return process
+
+    def wait_live(self, process):
+        """Until an event has come: makes some, as a run without a command doesn't say when it is live."""
+        deadline = time.monotonic() + harness.PATIENCE
+        while not harness.select.select([self.events], [], [], 0.05)[0]:
+            self.assertTrue(process.running(), process.err if process.running() else process.wait(1).err)
+            self.assertLess(time.monotonic(), deadline, "no event came")
+            os.getpgid(0)
+
+    def records(self):
+        """What has been written to the events' pipe."""
+        chunks = []
+        try:
+            while True:
+                chunks.append(os.read(self.events, 1 << 16))
+        except BlockingIOError:
+            return harness.read_records(b"".join(chunks).decode())
+
+    def daemon(self, process, name):
+        """The pid of a private session's daemon."""
+        parent_of = harness.parents()
+        found = [pid for pid in parent_of if harness.descends(pid, process.pid, parent_of)
+                 and name in harness.read_lines(pathlib.Path("/proc", str(pid), "cmdline"))[0].split("\0")[0]]
+        self.assertEqual(len(found), 1, name)
+        return found[0]
+
+    def check_summary(self):
+        self.assertEqual(self.records()[-1]["kind"], "summary")
+
+    def test_count(self):
+        process = harness.Process([harness.program("tracefan"), "trace", "-e", EVENT, "-e", self.uprobe, "-o", "json",
+                                   "-n", 5, "--", harness.program("workload_numbers"), str(harness.cpus()[0]), "1", "100"])
+        result = process.wait()
+        self.check_ended(result)
+        self.assertEqual(len(result.events), 5)
+
+    def test_duration(self):
+        result = harness.trace("-e", EVENT, "-e", self.uprobe, "-o", "json", "-d", 1)
+        self.check_ended(result)
+        self.check_balance(result)
+
+    def test_interrupt(self):
+        process = self.start()
+        process.signal(signal.SIGINT)
+        self.check_ended(process.wait())
+        self.check_summary()
+
+    def test_terminate(self):
+        process = self.start()
+        process.signal(signal.SIGTERM)
+        self.check_ended(process.wait())
+        self.check_summary()
+
+    def test_terminate_the_reader(self):
+        process = self.start()
+        os.kill(self.daemon(process, "tracefan-reader"), signal.SIGTERM)
+        process.wait()
+        self.check_summary()
+
+    def test_terminate_the_router(self):
+        process = self.start()
+        os.kill(self.daemon(process, "tracefan-router"), signal.SIGTERM)
+        process.wait()
+        self.check_summary()
+
+    def test_kill_the_command_line(self):
+        """Nobody is left to clean up but the daemons themselves."""
+        process = self.start()
+        process.kill()
+
+    def test_a_closed_pipe(self):
+        """As with `tracefan trace ... | head -n 1`."""
+        reading, writing = os.pipe()
+        process = harness.Process(["sh", "-c", '"$@" >&3', "sh", harness.program("tracefan"), "trace", "-e", EVENT, "-e",
+                                   self.uprobe, "-o", "json", "--", *self.gate.words], pass_fds=[writing])
+        os.close(writing)
+        os.close(reading)
+        process.wait()
+
+    def test_the_command_s_status(self):
+        result = harness.trace("-e", EVENT, "-q", "--", "sh", "-c", "exit 42")
+        self.check_ended(result, 42)
+
+
+if __name__ == "__main__":
+    harness.main()

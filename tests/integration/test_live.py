@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""A command traced live: what it executed and opened, by the binary source and by the text source."""
+import os
+import pathlib
+import shutil
+
+import harness
+
+EXEC = "tracepoint:sched:sched_process_exec"
+OPENAT = "tracepoint:syscalls:sys_enter_openat"
+EXEC_NAME, OPENAT_NAME = "sched:sched_process_exec", "syscalls:sys_enter_openat"
+
+
+def setUpModule():
+    harness.require_event("sched", "sched_process_exec")
+    harness.require_event("syscalls", "sys_enter_openat")
+
+
+class Live(harness.TestCase):
+    def trace(self, source, *command):
+        """Traces a command with the events in a file of their own; (result, the command's pid)."""
+        file = pathlib.Path(self.folder, f"events-{source}")
+        result = harness.trace("-s", source, "-e", EXEC, "-e", OPENAT, "-o", "json", "-w", file, "--", *command)
+        result.command_out, result.out = result.out, file.read_text()
+        self.check_ended(result)
+        self.check_balance(result)
+        self.check_no_loss(result)
+        self.check_order(result.events)
+        return result
+
+    def check_cat(self, source):
+        result = self.trace(source, "cat", "/etc/hostname")
+        self.assertEqual(result.command_out, pathlib.Path("/etc/hostname").read_text())
+        executed = [e for e in result.of(EXEC_NAME) if e["args"]["filename"] == shutil.which("cat")]
+        self.assertEqual(len(executed), 1, result.events)
+        self.assertEqual(executed[0]["comm"], "cat")
+        self.assertEqual(executed[0]["args"]["pid"], executed[0]["pid"])
+        opened = [e for e in result.of(OPENAT_NAME) if e["pid"] == executed[0]["pid"] and e["time"] > executed[0]["time"]]
+        self.assertGreaterEqual(len(opened), 1)
+        self.assertEqual({e["comm"] for e in opened}, {"cat"})
+        # cat's own open comes last, and it only reads.
+        self.assertEqual(opened[-1]["args"]["flags"] & os.O_ACCMODE, os.O_RDONLY)
+        self.assertEqual(opened[-1]["args"]["mode"], 0)
+
+    def test_cat_raw(self):
+        self.check_cat("raw")
+
+    def test_cat_text(self):
+        self.check_cat("text")
+
+    def test_events_and_output_on_one_stream(self):
+        """Without -w the command's lines stand between whole lines of JSON."""
+        result = harness.trace("-e", EXEC, "-o", "json", "--", "echo", "said by the command")
+        self.check_ended(result)
+        lines = result.out.splitlines()
+        self.assertIn("said by the command", lines)
+        lines.remove("said by the command")
+        self.assertEqual(harness.read_records("\n".join(lines))[-1]["kind"], "summary")
+
+    def opens(self, source):
+        """What workload_open did: the arguments that it prints, and those that were traced."""
+        workload = harness.program("workload_open")
+        place = pathlib.Path(self.folder, source)
+        place.mkdir()
+        result = self.trace(source, "setarch", "-R", workload, place)
+        expected = [tuple(map(int, line.split())) for line in result.command_out.splitlines()]
+        pids = {e["pid"] for e in result.of(EXEC_NAME) if e["args"]["filename"] == workload}
+        self.assertEqual(len(pids), 1)
+        traced = [e["args"] for e in result.of(OPENAT_NAME) if e["pid"] in pids][-len(expected):]
+        return expected, traced
+
+    def check_opens(self, source):
+        expected, traced = self.opens(source)
+        self.assertEqual([(a["flags"], a["mode"]) for a in traced], expected)
+        self.assertEqual(len({a["dfd"] for a in traced}), 1)
+        return traced
+
+    def test_flags_and_modes_raw(self):
+        self.check_opens("raw")
+
+    def test_flags_and_modes_text(self):
+        self.check_opens("text")
+
+    def test_both_sources_agree_field_by_field(self):
+        """Without address randomization the two runs pass the same pointers, too. The kernel does not print the
+        system call's number."""
+        raw, text = self.check_opens("raw"), self.check_opens("text")
+        for arguments in raw:
+            arguments.pop("__syscall_nr", None)
+        self.assertEqual(raw, text)
+        self.assertEqual([list(a) for a in raw], [list(a) for a in text], "order of the fields")
+
+
+if __name__ == "__main__":
+    harness.main()

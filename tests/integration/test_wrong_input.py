@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Wrong input ends with the status and message of the contract, before anything was enabled or run."""
+import os
+import pathlib
+
+import harness
+
+
+def setUpModule():
+    harness.require_event("sched", "sched_process_exec")
+    harness.require_file("uprobe_events", "uprobes")
+
+
+GOOD = ("-e", "tracepoint:sched:sched_process_exec")
+USAGE, PERMISSION, LOCATION, FETCH = 2, 3, 5, 6
+
+
+class WrongInput(harness.TestCase):
+    def refused(self, status, says, *words, **more):
+        """Runs `trace WORDS -- touch FILE`, which must end with `status` and say `says`, and touch nothing."""
+        touched = pathlib.Path(self.folder, "touched")
+        with self.subTest(words=words):
+            result = harness.trace(*words, "--", "touch", touched, **more)
+            self.assertEqual(result.status, status, result.err)
+            self.assertRegex(result.err, says)
+            self.assertEqual(result.out, "")
+            self.assertFalse(touched.exists(), "the command ran")
+            self.assertEqual(self._leftovers.settle(), [], "left behind")
+        return result
+
+    def test_options(self):
+        self.refused(USAGE, "--no-such-option", *GOOD, "--no-such-option")
+        self.refused(USAGE, "xml", *GOOD, "-o", "xml")
+        self.refused(USAGE, "binary", *GOOD, "-s", "binary")
+        self.refused(USAGE, "many", *GOOD, "-n", "many")
+        self.refused(USAGE, "-1", *GOOD, "-d", "-1")
+        self.refused(USAGE, "never", *GOOD, "--overflow", "never")
+        self.refused(USAGE, "big", *GOOD, "--ring", "big")
+
+    def test_notation(self):
+        self.refused(USAGE, "tracepint", "-e", "tracepint:sched:sched_process_exec")
+        self.refused(USAGE, ".", "-e", "")
+        self.refused(USAGE, ".", "-e", "tracepoint:sched")
+        # The mark below the text shows the place.
+        result = self.refused(USAGE, r"\^", "-e", "tracepoint:sched:sched_process_exec if pid ==")
+        self.assertIn("pid ==", result.err)
+
+    def test_events(self):
+        self.refused(LOCATION, "sched_process_exec", "-e", "tracepoint:sched:sched_process_exek")
+        self.refused(LOCATION, "schedd", "-e", "tracepoint:schedd:sched_process_exec")
+        # All or nothing: the first two are good.
+        self.refused(LOCATION, "no_such", *GOOD, "-e", "tracepoint:sched:sched_process_fork", "-e", "tracepoint:sched:no_such")
+
+    def test_uprobe_places(self):
+        workload = harness.program("workload_calls")
+        self.refused(LOCATION, "/no/such/file", "-e", "uprobe:/no/such/file:main")
+        self.refused(LOCATION, "(?i)elf", "-e", f"uprobe:{os.path.realpath(__file__)}:main")
+        self.refused(LOCATION, "workload_call", "-e", f"uprobe:{workload}:workload_cal")
+
+    def test_fetch_arguments(self):
+        workload = harness.program("workload_calls")
+        first = harness.argument(1)
+        for fetch in ("n=%nosuch:u64", f"n={first}:u65", "n=+0(", f"n=+0({first}:string"):
+            self.refused(FETCH, r"\^", "-e", f"uprobe:{workload}:workload_call {fetch}")
+
+    def test_filters(self):
+        self.refused(USAGE, "no_such_field", "-e", "tracepoint:sched:sched_process_exec if no_such_field == 1")
+
+    def test_a_private_session_needs_root(self):
+        tracefan = harness.staged(self.folder, "tracefan")
+        self.refused(PERMISSION, "root", *GOOD, uid=harness.USER_A, tracefan=tracefan)
+
+
+if __name__ == "__main__":
+    harness.main()
