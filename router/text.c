@@ -434,6 +434,7 @@ static void clear_line(const char *text, size_t size, struct text_line *ret)
 
 void text_line_parse(const char *text, size_t size, struct text_line *ret)
 {
+	static const char too_big[] = "[LINE TOO BIG]";
 	struct scan scan = { text, text + size, false };
 
 	clear_line(text, size, ret);
@@ -448,6 +449,8 @@ void text_line_parse(const char *text, size_t size, struct text_line *ret)
 		ret->kind = TEXT_COMMENT;
 	else if (skip_word(&scan, "=>", 2))
 		ret->kind = TEXT_STACK;
+	else if (size == sizeof(too_big) - 1 && memcmp(text, too_big, size) == 0)
+		ret->kind = TEXT_TOO_BIG;
 	else if (!read_lost(scan, ret))
 		(void)read_graph(scan, ret);
 }

@@ -19,6 +19,7 @@ enum text_kind {
 	TEXT_CONTINUATION, /* no prefix: more of the event above, whose text held a newline */
 	TEXT_EMPTY,
 	TEXT_GRAPH,        /* a function graph tracer's line, " 3)   0.081 us    |  foo();": `cpu` and `body` only */
+	TEXT_TOO_BIG,      /* "[LINE TOO BIG]": an event was taken out of the ring that the kernel has no room to print */
 };
 
 #define TEXT_COUNT_UNKNOWN UINT64_MAX

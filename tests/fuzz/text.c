@@ -30,7 +30,7 @@ static int take(void *context, const struct text_joined *joined)
 	char name[64];
 	unsigned int answer = taken->answers & 3;
 
-	require(line->kind >= TEXT_EVENT && line->kind <= TEXT_GRAPH);
+	require(line->kind >= TEXT_EVENT && line->kind <= TEXT_TOO_BIG);
 	require_inside(line, &line->comm);
 	require_inside(line, &line->flags);
 	require_inside(line, &line->name);

@@ -23,7 +23,7 @@
 #define US UINT64_C(1000)
 #define NS UINT64_C(1000000000)
 #define FILES_MAX 200
-#define KINDS     (TEXT_GRAPH + 1)
+#define KINDS     (TEXT_TOO_BIG + 1)
 
 /* A file as it was read: its first events, and how much there was of each kind. */
 struct reading {

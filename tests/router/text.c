@@ -207,6 +207,8 @@ static void other_kinds(void **state)
 		{ "  => timerlat_irq", TEXT_STACK },
 		{ " => /bin/bash[+0x5f354]", TEXT_STACK },
 		{ " =>", TEXT_STACK },
+		{ "[LINE TOO BIG]", TEXT_TOO_BIG },
+		{ " [LINE TOO BIG]", TEXT_CONTINUATION },
 		{ "", TEXT_EMPTY },
 		{ " \t ", TEXT_EMPTY },
 		{ "\r", TEXT_EMPTY },

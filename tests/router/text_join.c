@@ -66,7 +66,7 @@ static int verdict_of(const struct text_line *line)
 static int emit(void *context, const struct text_joined *joined)
 {
 	static const char *const kinds[] = { [TEXT_LOST] = "lost", [TEXT_STACK] = "stack", [TEXT_COMMENT] = "comment",
-		[TEXT_CONTINUATION] = "more", [TEXT_EMPTY] = "empty", [TEXT_GRAPH] = "graph" };
+		[TEXT_CONTINUATION] = "more", [TEXT_EMPTY] = "empty", [TEXT_GRAPH] = "graph", [TEXT_TOO_BIG] = "big" };
 	const struct text_line *line = &joined->line;
 	int verdict = line->kind == TEXT_EVENT ? verdict_of(line) : TEXT_JOIN_DONE;
 	struct seen *seen = context;
@@ -132,9 +132,9 @@ static void plain_lines(void **state)
 {
 	(void)state;
 	expect("# tracer: nop\n#\n" PREFIX "a: 1\n" PREFIX "a: 2\nCPU:1 [LOST 3 EVENTS]\n" PREFIX "<stack trace>\n => f\n"
-		" => a_function_with_a_long_name\n 3)   0.081 us    |  f();\n" PREFIX "a: 3",
+		" => a_function_with_a_long_name\n[LINE TOO BIG]\n 3)   0.081 us    |  f();\n" PREFIX "a: 3",
 		"comment{# tracer: nop}\ncomment{#}\nbash-77 a{1}\nbash-77 a{2}\nlost{CPU:1 [LOST 3 EVENTS]}\n"
-		"bash-77 {<stack trace>}\nstack{ => f}\nstack{ => a_function_with_a_long_name}\n"
+		"bash-77 {<stack trace>}\nstack{ => f}\nstack{ => a_function_with_a_long_name}\nbig{[LINE TOO BIG]}\n"
 		"graph{ 3)   0.081 us    |  f();}\nbash-77 a{3}\n");
 	expect("", "");
 	expect("\n", "empty{}\n");

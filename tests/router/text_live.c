@@ -54,7 +54,7 @@ struct event {
 struct events {
 	struct event *at;
 	size_t count, room;
-	uint64_t lost[64];
+	uint64_t lost[1024];
 };
 
 static struct event *add_event(struct events *events)
@@ -607,32 +607,35 @@ static pid_t start_named(const char *name, int ready, int end)
 	_exit(0);
 }
 
-static void expect_name(const struct events *events, pid_t pid, const char *name)
+/* Whether the process's events have this name. No other one is right, but the kernel remembers few names, for
+ * all who trace at the time, and may have forgotten it. */
+static bool has_name(const struct events *events, pid_t pid, const char *name)
 {
-	unsigned int seen = 0;
+	unsigned int seen = 0, known = 0;
 
 	for (size_t i = 0; i < events->count; i++) {
 		if (events->at[i].pid != pid)
 			continue;
+		seen++;
+		if (strcmp(events->at[i].comm, "<...>") == 0)
+			continue;
 		assert_string_equal(events->at[i].comm, name);
 		assert_false(events->at[i].suspect);
-		seen++;
+		known++;
 	}
 	assert_true(seen > 0);
+	return known > 0;
 }
 
-static void names_exact(void **state)
+static void try_names(bool *known)
 {
 	pid_t children[ARRAY_SIZE(names)];
 	struct events events = { 0 };
 	int ready[2], end[2];
-	char byte;
+	char byte = 0;
 
-	(void)state;
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(end, O_CLOEXEC), 0);
-	assert_true(enable("syscalls", "sys_enter_openat"));
-	assert_true(enable("sched", "sched_switch"));
 	assert_int_equal(trace_instance_write(&instance, "set_event_pid", "%d", (int)getpid()), 0);
 	assert_int_equal(trace_instance_write(&instance, "tracing_on", "1"), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -646,12 +649,29 @@ static void names_exact(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		assert_int_equal(waitpid(children[i], NULL, 0), children[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		expect_name(&events, children[i], names[i]);
+		known[i] |= has_name(&events, children[i], names[i]);
 	forget(&events);
 	for (int i = 0; i < 2; i++) {
 		(void)close(ready[i]);
 		(void)close(end[i]);
 	}
+}
+
+static void names_exact(void **state)
+{
+	bool known[ARRAY_SIZE(names)] = { false };
+	size_t missing = ARRAY_SIZE(names);
+
+	(void)state;
+	assert_true(enable("syscalls", "sys_enter_openat"));
+	assert_true(enable("sched", "sched_switch"));
+	for (int round = 0; round < 10 && missing; round++) {
+		try_names(known);
+		missing = 0;
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+			missing += !known[i];
+	}
+	assert_int_equal(missing, 0);
 }
 
 /* ---- strings ---- */
@@ -765,7 +785,7 @@ static uint64_t overrun_of(uint32_t cpu)
  * and with what is left it adds up to what was written. */
 static void losses_add_up(void **state)
 {
-	enum { MARKERS = 5000 };
+	enum { MARKERS = 20000 };
 	struct events events = { 0 };
 	uint32_t cpu = (uint32_t)sched_getcpu();
 	cpu_set_t only, before;
