@@ -150,7 +150,7 @@ static int test_number_set(const struct filter_compiler *compiler, const struct 
 
 	for (const struct ast_value *value = test->values; value; value = value->next)
 		count++;
-	ranges.at = calloc(count, sizeof(ranges.at[0]));
+	ranges.at = calloc(count ? count : 1, sizeof(ranges.at[0]));
 	if (!ranges.at)
 		return -ENOMEM;
 	for (const struct ast_value *value = test->values; value && !error; value = value->next) {
@@ -503,7 +503,7 @@ static int compile_node(const struct filter_compiler *compiler, const struct ast
 	struct filter_node **ret)
 {
 	struct filter_nodes children = { 0 };
-	struct filter_node *child;
+	struct filter_node *child = NULL;
 	int error = 0;
 
 	switch (node->kind) {

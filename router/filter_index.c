@@ -385,7 +385,7 @@ static int make_ways(struct filter_index *index, struct group *group)
 			return error;
 		values += count_values(group->branches[i].key);
 	}
-	group->ways = calloc(values, sizeof(group->ways[0]));
+	group->ways = calloc(values ? values : 1, sizeof(group->ways[0]));
 	if (!group->ways)
 		return -ENOMEM;
 	fill_ways(index, group);
@@ -656,7 +656,7 @@ static size_t match_ways(struct filter_index *index, struct by_value *field, con
 
 		if (link->hash != hash || way->group->found == index->event)
 			continue;
-		if (way->text ? way->size != size || memcmp(way->text, text, size) != 0 : way->value != value)
+		if (text ? way->size != size || memcmp(way->text, text, size) != 0 : way->value != value)
 			continue;
 		if (!way->rest || run(index, way->rest, event))
 			count = accept(index, way->group, count);

@@ -313,7 +313,11 @@ static enum written write_prefix_of(struct kernel_writer *writer, const struct f
 static enum written write_strings(struct kernel_writer *writer, const struct filter_pred *pred)
 {
 	size_t start = writer->out.size, count = pred->strings.count, written = 0;
+	struct kernel_string string;
 
+	/* Any string will do, but an unreadable one is none. */
+	if (!count && (!describe_string(&pred->field, &string) || string.dynamic))
+		return widen(writer);
 	if (count > writer->most) {
 		if (!pred->negated)
 			return write_prefix_of(writer, pred);
@@ -497,6 +501,39 @@ static enum written write_node(struct kernel_writer *writer, const struct filter
 	}
 }
 
+/* The tree with "true" for what the kernel can't do, simplified: widening may have made terms equal. */
+static int reduce(const struct filter_node *node, bool *exact, struct filter_node **ret)
+{
+	struct kernel_writer writer = { .out = { .limit = SIZE_MAX }, .most = SIZE_MAX, .exact = true };
+	struct filter_nodes parts = { 0 };
+	struct filter_node *part;
+	enum written written;
+	int error = 0;
+
+	if (node->kind == NODE_TEST) {
+		written = write_test(&writer, node->pred);
+		free(writer.out.at);
+		if (writer.error || writer.out.failed)
+			return -ENOMEM;
+		*exact &= writer.exact;
+		*ret = written == WRITTEN_ALL ? filter_node_constant(true) : filter_node_ref((struct filter_node *)node);
+		return *ret ? 0 : -ENOMEM;
+	}
+	if (node->kind != NODE_AND && node->kind != NODE_OR) {
+		*ret = filter_node_ref((struct filter_node *)node);
+		return 0;
+	}
+	for (size_t i = 0; i < node->count && !error; i++) {
+		error = reduce(node->children[i], exact, &part);
+		if (!error)
+			error = filter_nodes_add(&parts, part);
+	}
+	if (!error)
+		return filter_node_join(node->kind == NODE_AND, &parts, ret);
+	filter_nodes_release(&parts);
+	return error;
+}
+
 static int finish_text(struct kernel_writer *writer, char **ret_text, bool *ret_exact)
 {
 	*ret_exact = writer->exact;
@@ -506,26 +543,37 @@ static int finish_text(struct kernel_writer *writer, char **ret_text, bool *ret_
 	return 0;
 }
 
-int filter_kernel_text(const struct filter_program *program, size_t room, char **ret_text, bool *ret_exact)
+static int write_tree(const struct filter_node *tree, bool exact, size_t room, char **ret_text, bool *ret_exact)
 {
 	static const size_t steps[] = { SIZE_MAX, 128, 32, 8, 2, 1 };
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		struct kernel_writer writer = { .out = { .limit = room }, .most = steps[i], .exact = true };
-		enum written written = write_node(&writer, program->tree, false);
+		struct kernel_writer writer = { .out = { .limit = room }, .most = steps[i], .exact = exact };
+		enum written written = write_node(&writer, tree, false);
 
 		if (!writer.error && !writer.out.failed && !writer.out.full && written == WRITTEN_TEXT)
 			return finish_text(&writer, ret_text, ret_exact);
 		free(writer.out.at);
 		if (writer.error || writer.out.failed)
 			return -ENOMEM;
-		if (written == WRITTEN_ALL && !writer.out.full) {
-			*ret_exact = writer.exact;
-			*ret_text = strdup("0");
-			return *ret_text ? 0 : -ENOMEM;
-		}
+		exact &= writer.exact && !writer.out.full;
+		if (written == WRITTEN_ALL && !writer.out.full)
+			break;
 	}
-	*ret_exact = false;
+	*ret_exact = exact;
 	*ret_text = strdup("0");
 	return *ret_text ? 0 : -ENOMEM;
+}
+
+int filter_kernel_text(const struct filter_program *program, size_t room, char **ret_text, bool *ret_exact)
+{
+	struct filter_node *tree;
+	bool exact = true;
+	int error = reduce(program->tree, &exact, &tree);
+
+	if (error)
+		return error;
+	error = write_tree(tree, exact, room, ret_text, ret_exact);
+	filter_node_release(tree);
+	return error;
 }

@@ -306,39 +306,38 @@ static void absorb(bool both, struct filter_nodes *children)
 	bool pairs = children->count <= NODE_PAIRS_MAX;
 
 	for (size_t i = 0; i < children->count; i++) {
-		for (size_t j = 0; j < children->count;) {
-			const struct filter_node *keep = children->at[i], *other = children->at[j];
-			bool superfluous = i != j && (pairs || keep->kind == NODE_TEST || keep->hash == other->hash) &&
-				(both ? filter_node_implies(keep, other) : filter_node_implies(other, keep));
+		const struct filter_node *keep = children->at[i];
 
-			if (!superfluous) {
-				j++;
+		for (size_t j = 0; keep && j < children->count; j++) {
+			struct filter_node *other = children->at[j];
+
+			if (!other || i == j || !(pairs || keep->kind == NODE_TEST || keep->hash == other->hash))
 				continue;
-			}
-			if (i == children->count - 1)
-				i = j;
-			drop(children, j);
+			if (both ? !filter_node_implies(keep, other) : !filter_node_implies(other, keep))
+				continue;
+			filter_node_release(other);
+			children->at[j] = NULL;
 		}
 	}
+	filter_nodes_compact(children);
 }
 
-/* Cheap comparisons first, then in the order of the schema: a canonical order, so that equal filters are equal
- * trees. */
+static int compare_nodes(const struct filter_node *a, const struct filter_node *b)
+{
+	size_t common = a->count < b->count ? a->count : b->count;
+	int way = (a->kind > b->kind) - (a->kind < b->kind);
+
+	if (!way && a->kind == NODE_TEST)
+		return filter_pred_compare(a->pred, b->pred);
+	for (size_t i = 0; !way && i < common; i++)
+		way = compare_nodes(a->children[i], b->children[i]);
+	return way ? way : (a->count > b->count) - (a->count < b->count);
+}
+
+/* A canonical order, so that equal filters are equal trees, and one that is good to evaluate and to read. */
 static int compare_children(const void *left, const void *right)
 {
-	const struct filter_node *a = *(struct filter_node *const *)left, *b = *(struct filter_node *const *)right;
-
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	if (a->kind == NODE_TEST) {
-		unsigned int a_cost = filter_pred_cost(a->pred), b_cost = filter_pred_cost(b->pred);
-
-		if (a_cost != b_cost)
-			return a_cost < b_cost ? -1 : 1;
-		if (a->pred->field.index != b->pred->field.index)
-			return a->pred->field.index < b->pred->field.index ? -1 : 1;
-	}
-	return a->hash < b->hash ? -1 : a->hash > b->hash;
+	return compare_nodes(*(struct filter_node *const *)left, *(struct filter_node *const *)right);
 }
 
 static int make_join(bool both, struct filter_nodes *children, struct filter_node **ret)

@@ -158,7 +158,8 @@ bool filter_pred_test(const struct filter_pred *pred, const struct filter_event 
 	}
 }
 
-unsigned int filter_pred_cost(const struct filter_pred *pred)
+/* What one evaluation costs, roughly. */
+static unsigned int cost(const struct filter_pred *pred)
 {
 	switch (pred->kind) {
 	case PRED_RANGES:
@@ -174,6 +175,28 @@ unsigned int filter_pred_cost(const struct filter_pred *pred)
 	default:
 		return 6;
 	}
+}
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+int filter_pred_compare(const struct filter_pred *a, const struct filter_pred *b)
+{
+	int way = compare_numbers(cost(a), cost(b));
+
+	if (!way)
+		way = compare_numbers(a->field.source, b->field.source);
+	if (!way)
+		way = compare_numbers(a->field.index, b->field.index);
+	if (!way && a->ranges.count && b->ranges.count)
+		way = compare_numbers(a->ranges.at[0].low, b->ranges.at[0].low);
+	if (!way && a->strings.count && b->strings.count)
+		way = strcmp(a->strings.at[0].at, b->strings.at[0].at);
+	if (!way && a->text && b->text)
+		way = strcmp(a->text, b->text);
+	return way ? way : compare_numbers(a->hash, b->hash);
 }
 
 /* ---- algebra ---- */

@@ -52,8 +52,8 @@ bool filter_pred_implies(const struct filter_pred *a, const struct filter_pred *
 bool filter_pred_is_empty(const struct filter_pred *pred);
 /* One comparison for both: a || b, or (`both`) a && b. Returns 1 with *ret, 0 when there is none, -ENOMEM. */
 int filter_pred_merge(const struct filter_pred *a, const struct filter_pred *b, bool both, struct filter_pred **ret);
-/* What one evaluation costs, roughly: cheap comparisons are tried first. */
-unsigned int filter_pred_cost(const struct filter_pred *pred);
+/* An order for lists of comparisons: first those that cost little, then as in the schema. */
+int filter_pred_compare(const struct filter_pred *a, const struct filter_pred *b);
 
 /* Mixes 64 bits so that any change of the input changes about half of them. */
 static inline uint64_t filter_mix(uint64_t x)

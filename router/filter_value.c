@@ -274,7 +274,7 @@ int filter_value_range(const struct filter_compiler *compiler, const struct filt
 	uint32_t size = (uint32_t)(find_dots(compiler, value) - filter_piece_text(compiler, value->piece));
 	struct ast_piece low = { value->piece.at, size };
 	struct ast_piece high = { value->piece.at + size + 2, value->piece.size - size - 2 };
-	uint64_t from, to;
+	uint64_t from = 0, to = 0;
 	int error = filter_value_ordered(compiler, field, low, &from);
 
 	if (!error)
