@@ -1,0 +1,257 @@
+/* The index of many consumers' filters: who is found, what is evaluated for it, and changes while it is used. */
+#include "tests/router/filter_events.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define MANY 1000
+
+static struct filter_program *compile(const struct samples *samples, const char *text)
+{
+	struct filter_program *program = NULL;
+	struct filter_failure failure;
+	struct filter_ast *ast;
+
+	if (filter_parse(text, strlen(text), &ast, &failure) ||
+		filter_compile(ast, samples->schema, NULL, &program, &failure))
+		fail_msg("'%s': %s at %d", text, failure.message, failure.position);
+	filter_ast_release(ast);
+	return program;
+}
+
+static void set(struct filter_index *index, void *user, const struct samples *samples, const char *text)
+{
+	struct filter_program *program = compile(samples, text);
+
+	assert_int_equal(filter_index_set(index, user, program), 0);
+	filter_program_release(program);
+}
+
+/* The consumers, named by letters of `users`, that an event is for, in alphabetical order. */
+static const char *found(struct filter_index *index, const char *users, const struct sample *sample, char *ret)
+{
+	void *const *which;
+	size_t count = filter_index_match(index, &sample->event, &which);
+	bool seen[26] = { false };
+	char *at = ret;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t user = (size_t)((const char *)which[i] - users);
+
+		assert_false(seen[user]);
+		seen[user] = true;
+	}
+	for (size_t i = 0; i < 26; i++)
+		if (seen[i])
+			*at++ = (char)('A' + i);
+	*at = '\0';
+	return ret;
+}
+
+static void test_changes(void **state)
+{
+	const struct samples *samples = *state;
+	struct filter_index *index;
+	char users[26], got[27];
+
+	assert_int_equal(filter_index_create(1, &index), 0);
+	assert_string_equal(found(index, users, &samples->at[0], got), "");
+	set(index, &users[0], samples, "u8 == 0");
+	set(index, &users[1], samples, "u8 == 1");
+	set(index, &users[2], samples, "u8 in {0, 1} && name == bash");
+	set(index, &users[3], samples, "name == sh || name == bash || u8 == 0");
+	set(index, &users[4], samples, "");
+	set(index, &users[5], samples, "u8 < 1");
+	set(index, &users[6], samples, "u8 == 0");
+	set(index, &users[7], samples, "u8 == 1 && u8 == 2");
+	assert_int_equal(filter_index_count(index), 8);
+	assert_string_equal(found(index, users, &samples->at[0], got), "ACDEFG");
+	assert_string_equal(found(index, users, &samples->at[1], got), "BDE");
+	assert_string_equal(found(index, users, &samples->at[2], got), "E");
+
+	set(index, &users[0], samples, "u8 == 255");
+	set(index, &users[4], samples, "name == sh");
+	set(index, &users[7], samples, "");
+	assert_int_equal(filter_index_count(index), 8);
+	assert_string_equal(found(index, users, &samples->at[0], got), "CDFGH");
+	assert_string_equal(found(index, users, &samples->at[1], got), "BDEH");
+	assert_string_equal(found(index, users, &samples->at[2], got), "AH");
+
+	assert_int_equal(filter_index_remove(index, &users[6]), 0);
+	assert_int_equal(filter_index_remove(index, &users[6]), -ENOENT);
+	assert_int_equal(filter_index_remove(index, &users[20]), -ENOENT);
+	assert_int_equal(filter_index_remove(index, &users[7]), 0);
+	assert_string_equal(found(index, users, &samples->at[0], got), "CDF");
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(filter_index_remove(index, &users[i]), 0);
+	assert_int_equal(filter_index_count(index), 0);
+	assert_string_equal(found(index, users, &samples->at[0], got), "");
+	/* And again, from nothing. */
+	set(index, &users[0], samples, "u8 == 0");
+	assert_string_equal(found(index, users, &samples->at[0], got), "A");
+	filter_index_release(index);
+}
+
+/* Several ways to one consumer still bring it each event once, and a missing field brings it none. */
+static void test_ways(void **state)
+{
+	const struct samples *samples = *state;
+	struct filter_index *index;
+	char users[26], got[27];
+
+	assert_int_equal(filter_index_create(2, &index), 0);
+	set(index, &users[0], samples, "u8 == 0 || s8 == 0 || name == bash || path == \"/etc/passwd\"");
+	set(index, &users[1], samples, "(u8 == 0 && name == sh) || (s8 == 0 && name == bash) || (s16 == 0 && name == bash)");
+	set(index, &users[2], samples, "path in {\"\", \"/etc/passwd\"}");
+	set(index, &users[3], samples, "comm == bash || CPU == 1");
+	set(index, &users[4], samples, "u8 in {0, 1, 2, 255} && s8 == -128");
+	assert_string_equal(found(index, users, &samples->at[0], got), "ABCD");
+	assert_string_equal(found(index, users, &samples->at[1], got), "D");
+	assert_string_equal(found(index, users, &samples->at[2], got), "CE");
+	assert_string_equal(found(index, users, &samples->at[4], got), "");
+	assert_string_equal(found(index, users, &samples->at[5], got), "C");
+	filter_index_release(index);
+}
+
+static void test_facts(void **state)
+{
+	const struct samples *samples = *state;
+	struct filter_index *index;
+	char users[3];
+
+	assert_int_equal(filter_index_create(3, &index), 0);
+	assert_int_equal(filter_index_facts(index), 0);
+	set(index, &users[0], samples, "comm == bash");
+	assert_int_equal(filter_index_facts(index), FILTER_COMM);
+	set(index, &users[1], samples, "uid > 5 || u8 == 1");
+	assert_int_equal(filter_index_facts(index), FILTER_COMM | FILTER_UID);
+	set(index, &users[2], samples, "u8 == 1 && CPU == 3");
+	assert_int_equal(filter_index_facts(index), FILTER_COMM | FILTER_UID | FILTER_CPU);
+	assert_int_equal(filter_index_remove(index, &users[0]), 0);
+	assert_int_equal(filter_index_remove(index, &users[2]), 0);
+	assert_int_equal(filter_index_facts(index), FILTER_UID);
+	filter_index_release(index);
+}
+
+/* An event on whose path a regular expression with (a+)+ gives up, which is counted: that shows what has been
+ * evaluated, and how often. */
+static void make_endless(struct samples *samples)
+{
+	char path[64];
+
+	memset(path, 'a', sizeof(path));
+	path[62] = '!';
+	path[63] = '\0';
+	sample_make(samples, 0);
+	sample_text(samples, &samples->at[0], "path", path);
+	samples->at[0].event.size = samples->at[0].used;
+}
+
+/* Adds MANY consumers by the same format with their number in it; returns how many regular expressions were
+ * evaluated for one event. */
+static uint64_t count_evaluations(struct samples *samples, const char *format, size_t *ret_found)
+{
+	static struct filter_program *programs[MANY];
+	struct filter_index *index;
+	uint64_t evaluations = 0;
+	void *const *users;
+	char text[128];
+
+	make_endless(samples);
+	assert_int_equal(filter_index_create(4, &index), 0);
+	for (unsigned int i = 0; i < MANY; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		(void)snprintf(text, sizeof(text), format, i, i);
+#pragma GCC diagnostic pop
+		programs[i] = compile(samples, text);
+		assert_int_equal(filter_index_set(index, &programs[i], programs[i]), 0);
+	}
+	*ret_found = filter_index_match(index, &samples->at[0].event, &users);
+	for (unsigned int i = 0; i < MANY; i++) {
+		evaluations += filter_program_limited(programs[i]);
+		filter_program_release(programs[i]);
+	}
+	filter_index_release(index);
+	return evaluations;
+}
+
+/* Of a thousand consumers with values of their own in one field, the one that the event is for is looked up:
+ * nothing is evaluated for the others. */
+static void test_looked_up(void **state)
+{
+	size_t count;
+
+	assert_int_equal(count_evaluations(*state, "u32 == %u && path =~ \"^(a+)+[x%u]$\"", &count), 1);
+	assert_int_equal(count, 0);
+	assert_int_equal(count_evaluations(*state, "name == \"x%u\" && path =~ \"^(a+)+[x%u]$\"", &count), 0);
+	assert_int_equal(count_evaluations(*state, "u32 in {%u, 5000} && path =~ \"^(a+)+[x%u]$\"", &count), 1);
+	/* Nothing to look up by: each is tried. */
+	assert_int_equal(count_evaluations(*state, "u32 <= %u && path =~ \"^(a+)+[x%u]$\"", &count), MANY);
+	/* Only a value to look up. */
+	assert_int_equal(count_evaluations(*state, "u32 == %u", &count), 0);
+	assert_int_equal(count, 1);
+}
+
+/* What many filters ask alike is asked once per event. */
+static void test_asked_once(void **state)
+{
+	size_t count;
+
+	assert_int_equal(count_evaluations(*state, "u32 <= %u && path =~ \"^(a+)+$\"", &count), 1);
+	assert_int_equal(count_evaluations(*state, "u32 <= %u || path =~ \"^(a+)+$\"", &count), 0);
+	assert_int_equal(count, MANY);
+	assert_int_equal(count_evaluations(*state, "path =~ \"^(a+)+$\"", &count), 1);
+	assert_int_equal(count_evaluations(*state, "u32 > %u || path =~ \"^(a+)+$\"", &count), 1);
+}
+
+static void test_many_of_one(void **state)
+{
+	const struct samples *samples = *state;
+	static char users[MANY];
+	struct filter_index *index;
+	void *const *which;
+
+	assert_int_equal(filter_index_create(5, &index), 0);
+	for (size_t i = 0; i < MANY; i++)
+		set(index, &users[i], samples, i % 2 ? "u8 == 1" : "u8 in {1, 200}");
+	assert_int_equal(filter_index_match(index, &samples->at[1].event, &which), MANY);
+	for (size_t i = 0; i < MANY; i += 2)
+		assert_int_equal(filter_index_remove(index, &users[i]), 0);
+	assert_int_equal(filter_index_match(index, &samples->at[1].event, &which), MANY / 2);
+	for (size_t i = 0; i < MANY / 2; i++)
+		assert_true(((const char *)which[i] - users) % 2);
+	filter_index_release(index);
+}
+
+static int setup(void **state)
+{
+	static struct samples samples;
+
+	*state = &samples;
+	return samples_create(&samples);
+}
+
+static int teardown(void **state)
+{
+	samples_release(*state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_facts),
+		cmocka_unit_test(test_many_of_one),
+		cmocka_unit_test(test_looked_up),
+		cmocka_unit_test(test_asked_once),
+	};
+
+	return cmocka_run_group_tests_name("filter_index", tests, setup, teardown);
+}
