@@ -92,6 +92,16 @@ static void end_now(struct router *router, enum end_reason reason, const char *m
 	router_accounted(router, NULL);
 }
 
+/* Told to go while the reader lives: what has come is told, and the kernel's counts are asked for. */
+static void stop_now(struct router *router)
+{
+	const struct record_end end = { .reason = END_STOPPED, .message = "the router was told to stop" };
+
+	while (stream_take(router) == 1)
+		;
+	router_end(router, &end);
+}
+
 /* ---- the loop ---- */
 
 static void accept_consumers(struct router *router)
@@ -237,7 +247,7 @@ static int loop(struct router *router)
 		for (int i = 0; i < n; i++)
 			handle(router, events[i].data.ptr);
 		if (router->stop && !router->ending)
-			end_now(router, END_STOPPED, "the router was told to stop");
+			stop_now(router);
 		fanout_publish(&router->fanout);
 		if (router->sweep) {
 			consumer_sweep(router);
