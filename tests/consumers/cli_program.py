@@ -410,6 +410,29 @@ class Command(unittest.TestCase):
             self.assertEqual(p.communicate(timeout=PATIENCE)[0], b"bye\n")
         self.assertEqual(p.returncode, 9)
 
+    def test_the_terminals_signal_is_not_doubled(self):
+        """^C reaches the command by itself: it gets SIGINT, once, and nothing else."""
+        script = "trap 'echo got-int' INT; trap 'echo got-term' TERM; echo ready; i=0; " \
+                 "while [ $i -lt 10 ]; do sleep 0.1; i=$((i+1)); done; exit 9"
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execv(FAKE, [FAKE, "trace", "--session", "plain", "-e", "tracepoint:a:b", "-w", "/dev/null", "--", "sh", "-c", script])
+        shown = b""
+        while b"ready" not in shown:
+            shown += os.read(master, 4096)
+        os.write(master, b"\x03")
+        while True:
+            try:
+                more = os.read(master, 4096)
+            except OSError:
+                break
+            if not more:
+                break
+            shown += more
+        os.close(master)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        self.assertEqual((status, shown.count(b"got-int"), shown.count(b"got-term")), (9, 1, 0), shown)
+
     def test_a_second_signal_does_not_wait_for_it(self):
         with self.start("plain", "sh", "-c", "trap '' TERM; echo $$; exec sleep 60 >&-") as p:
             pid = int(p.stdout.readline())
