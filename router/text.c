@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* A prefix begins near the line's start. The kernel's names have 15 bytes; post-processed logs put
- * whole process names there, or a file's name in front. Further right it is the event's own text.
- */
+/* A prefix begins near the line's start. The kernel's names have 15 bytes; post-processed logs put whole
+ * process names there, or a file's name in front. Further right it is the event's own text. */
 #define PREFIX_REACH 256
 
 /* A name's column: "%16s". */
@@ -104,9 +103,8 @@ static bool scan_tgid(struct scan *scan, int32_t *ret)
 	return skip_char(scan, ')');
 }
 
-/* The irq-info characters: four, five since 5.15, seven with PREEMPT_RT, one more with 2.6.33's
- * lock depth. Which letters there are changes with the kernel, so that only the class is asked for.
- */
+/* The irq-info characters: four, five since 5.15, seven with PREEMPT_RT, one more with 2.6.33's lock depth.
+ * Which letters there are changes with the kernel, so that only the class is asked for. */
 static bool scan_flags(struct scan *scan, struct text_piece *ret)
 {
 	const char *start = scan->at;

@@ -58,30 +58,7 @@ static void store_number(const struct match *m, const struct text_step *step, ui
 		text_payload_element(m->payload, step->field, step->element, step->number, value);
 }
 
-static const char *match_decimal(
-	const struct match *m, const struct text_step *step, const char *at)
-{
-	uint64_t value = 0;
-	bool negative;
-	const char *digits;
-
-	while (at < m->end && *at == ' ')
-		at++;
-	negative = at < m->end && *at == '-';
-	if (negative)
-		at++;
-	for (digits = at; at < m->end && *at >= '0' && *at <= '9'; at++) {
-		if (value > (UINT64_MAX - (uint64_t)(*at - '0')) / 10)
-			return NULL;
-		value = value * 10 + (uint64_t)(*at - '0');
-	}
-	if (at == digits)
-		return NULL;
-	store_number(m, step, negative ? -value : value);
-	return at;
-}
-
-static int hex_digit(char c)
+static int digit_of(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -92,50 +69,67 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* With or without 0x; *ret_at is where it ends. */
-static bool read_hex(const char *at, const char *end, const char **ret_at, uint64_t *ret)
+/* The digits of `base` at `at`: where they end, NULL where there are none or too many. */
+static const char *read_digits(const char *at, const char *end, unsigned int base, uint64_t *ret)
 {
-	const char *digits;
+	const char *start = at;
 	uint64_t value = 0;
 
-	while (at < end && *at == ' ')
-		at++;
-	if (end - at > 2 && at[0] == '0' && at[1] == 'x' && hex_digit(at[2]) >= 0)
-		at += 2;
-	for (digits = at; at < end && hex_digit(*at) >= 0; at++) {
-		if (at - digits == 16)
-			return false;
-		value = value << 4 | (uint64_t)hex_digit(*at);
+	for (; at < end && (unsigned int)digit_of(*at) < base; at++) {
+		if (value > (UINT64_MAX - (uint64_t)digit_of(*at)) / base)
+			return NULL;
+		value = value * base + (uint64_t)digit_of(*at);
 	}
-	*ret_at = at;
 	*ret = value;
-	return at > digits;
+	return at > start ? at : NULL;
+}
+
+static const char *skip_blanks(const struct match *m, const char *at)
+{
+	while (at < m->end && *at == ' ')
+		at++;
+	return at;
+}
+
+static const char *match_decimal(
+	const struct match *m, const struct text_step *step, const char *at)
+{
+	uint64_t value;
+	bool negative;
+
+	at = skip_blanks(m, at);
+	negative = at < m->end && *at == '-';
+	at = read_digits(at + negative, m->end, 10, &value);
+	if (at)
+		store_number(m, step, negative ? -value : value);
+	return at;
+}
+
+/* With or without 0x. */
+static const char *read_hex(const char *at, const char *end, uint64_t *ret)
+{
+	if (end - at > 2 && at[0] == '0' && at[1] == 'x')
+		at += 2;
+	return read_digits(at, end, 16, ret);
 }
 
 static const char *match_hex(const struct match *m, const struct text_step *step, const char *at)
 {
 	uint64_t value;
 
-	if (!read_hex(at, m->end, &at, &value))
-		return NULL;
-	store_number(m, step, value);
+	at = read_hex(skip_blanks(m, at), m->end, &value);
+	if (at)
+		store_number(m, step, value);
 	return at;
 }
 
-/* The digits of at[0] and on in `base`. */
-static const char *match_base(const struct match *m, const struct text_step *step, const char *at, unsigned int base)
+static const char *match_octal(const struct match *m, const struct text_step *step, const char *at)
 {
-	const char *digits = at;
-	uint64_t value = 0;
+	uint64_t value;
 
-	for (; at < m->end && hex_digit(*at) >= 0 && (unsigned int)hex_digit(*at) < base; at++) {
-		if (value > (UINT64_MAX - (uint64_t)hex_digit(*at)) / base)
-			return NULL;
-		value = value * base + (uint64_t)hex_digit(*at);
-	}
-	if (at == digits)
-		return NULL;
-	store_number(m, step, value);
+	at = read_digits(at, m->end, 8, &value);
+	if (at)
+		store_number(m, step, value);
 	return at;
 }
 
@@ -158,7 +152,7 @@ static const char *match_bool(const struct match *m, const struct text_step *ste
 static const char *match_address(
 	const struct match *m, const struct text_step *step, const char *at)
 {
-	const char *start = at, *behind;
+	const char *start = at;
 	uint64_t value;
 
 	while (at < m->end && *at != ')' && *at != '\n' &&
@@ -166,7 +160,7 @@ static const char *match_address(
 		at++;
 	if (at == start || at == m->end)
 		return NULL;
-	if (read_hex(start, at, &behind, &value) && behind == at)
+	if (read_hex(start, at, &value) == at)
 		store_number(m, step, value);
 	return at;
 }
@@ -191,9 +185,9 @@ static const char *match_step(const struct match *m, const struct text_step *ste
 	case 'u':
 		if (m->end - at > 2 && at[0] == '0' && at[1] == 'x')
 			return match_hex(m, step, at);
-		return match_base(m, step, at, 10);
+		return match_decimal(m, step, at);
 	case 'o':
-		return match_base(m, step, at, 8);
+		return match_octal(m, step, at);
 	case 'b':
 		return match_bool(m, step, at);
 	case 'c':

@@ -201,6 +201,9 @@ static bool is_known(const struct making *m, const char *name)
 
 static int add_pair(struct making *m, const struct text_pair *pair)
 {
+	static const char *const types[] = {
+		[TEXT_LOOKS_STRING] = "char[]", [TEXT_LOOKS_DECIMAL] = "s64", [TEXT_LOOKS_HEX] = "u64",
+	};
 	struct schema_field field = { .size = 4, .element_size = 1, .kind = SCHEMA_STRING, .place = SCHEMA_DATA_LOC };
 	enum text_look look = text_pairs_look(pair);
 	char name[64];
@@ -222,7 +225,7 @@ static int add_pair(struct making *m, const struct text_pair *pair)
 			.flags = look == TEXT_LOOKS_HEX ? 0 : SCHEMA_SIGNED,
 		};
 	at = schema_builder_string(&m->builder, name);
-	type = schema_builder_string(&m->builder, look == TEXT_LOOKS_STRING ? "char[]" : look == TEXT_LOOKS_HEX ? "u64" : "s64");
+	type = schema_builder_string(&m->builder, types[look]);
 	if (at < 0 || type < 0)
 		return (int)(at < 0 ? at : type);
 	field.name = (uint32_t)at;

@@ -97,8 +97,7 @@ static void put_conversion(
 
 /* ---- both together ---- */
 
-/* The letter for an argument that is `field`, or 'w' where the text doesn't give the field's value.
- */
+/* The letter for an argument that is `field`, or 'w' where the text doesn't give the field's value. */
 static char letter_for(const struct schema_field *field, const struct text_conversion *conversion,
 	bool truth, int64_t element)
 {
