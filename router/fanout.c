@@ -59,13 +59,16 @@ static uint32_t name_hash(const char *name, size_t size)
 	return (hash ^ hash >> 16) & (FANOUT_NAMES - 1);
 }
 
-static int route_schema(struct fanout *fanout, struct route *route)
+/* `body` is of a line of the event, where that is all that is known of it. */
+static int route_schema(struct fanout *fanout, struct route *route, const struct text_piece *body)
 {
 	int r;
 
-	if (fanout->text)
-		r = text_schema_make(route->event ? &route->event->schema : NULL, route->system, route->name,
-			&route->schema_bytes, &route->schema_size);
+	if (!route->event)
+		r = text_schema_infer(body, route->system, route->name, &route->schema_bytes, &route->schema_size);
+	else if (fanout->text)
+		r = text_schema_make(&route->event->schema, route->system, route->name, &route->schema_bytes,
+			&route->schema_size);
 	else
 		r = catalog_schema_for(route->event, 0, 0, &route->schema_bytes, &route->schema_size);
 	if (r == 0)
@@ -89,7 +92,8 @@ static int routes_append(struct fanout *fanout, struct route *route)
 	return 0;
 }
 
-static int route_make(struct fanout *fanout, struct catalog_event *event, const char *system, const char *name, size_t name_size, struct route **ret)
+static int route_make(struct fanout *fanout, struct catalog_event *event, const struct text_piece *name,
+	const struct text_piece *body, struct route **ret)
 {
 	struct route *route = calloc(1, sizeof(*route));
 	int r = -ENOMEM;
@@ -98,17 +102,17 @@ static int route_make(struct fanout *fanout, struct catalog_event *event, const 
 	if (!route)
 		return r;
 	route->event = event;
-	route->system = strdup(system);
-	route->name = strndup(name, name_size);
+	route->system = strdup(event ? event->system : "");
+	route->name = strndup(name->at, name->size);
 	if (route->system && route->name)
-		r = route_schema(fanout, route);
+		r = route_schema(fanout, route, body);
 	if (r == 0)
 		r = routes_append(fanout, route);
 	if (r < 0) {
 		route_release(route);
 		return r;
 	}
-	hash = name_hash(name, name_size);
+	hash = name_hash(name->at, name->size);
 	route->next_name = fanout->by_name[hash];
 	fanout->by_name[hash] = route;
 	*ret = route;
@@ -121,7 +125,9 @@ int fanout_route(struct fanout *fanout, struct catalog_event *event, struct rout
 	int r = 0;
 
 	if (!route) {
-		r = route_make(fanout, event, event->system, event->name, strlen(event->name), &route);
+		const struct text_piece name = { .at = event->name, .size = strlen(event->name) };
+
+		r = route_make(fanout, event, &name, NULL, &route);
 		if (r < 0)
 			return r;
 		event->user = route;
@@ -140,13 +146,14 @@ static struct route *route_by_name(const struct fanout *fanout, const char *name
 	return route;
 }
 
-int fanout_text_route(struct fanout *fanout, const char *name, size_t size, struct route **ret)
+int fanout_text_route(struct fanout *fanout, const struct text_piece *name, const struct text_piece *body,
+	struct route **ret)
 {
-	struct route *route = route_by_name(fanout, name, size);
+	struct route *route = route_by_name(fanout, name->at, name->size);
 	int r;
 
 	if (!route) {
-		r = route_make(fanout, NULL, "", name, size, &route);
+		r = route_make(fanout, NULL, name, body, &route);
 		if (r < 0)
 			return r;
 	}
@@ -353,7 +360,7 @@ static struct route *text_route(struct fanout *fanout, const struct text_line *l
 	if (name.size > 4 && memcmp(name.at, "sys_", 4) == 0 && text_event_name(line, call, sizeof(call)) == 0)
 		name = (struct text_piece){ .at = call, .size = strlen(call) };
 	route = route_by_name(fanout, name.at, name.size);
-	if (!route && fanout->all_generation && fanout_text_route(fanout, name.at, name.size, &route) < 0)
+	if (!route && fanout->all_generation && fanout_text_route(fanout, &name, &line->body, &route) < 0)
 		return NULL;
 	return route;
 }

@@ -103,8 +103,9 @@ void fanout_release(struct fanout *fanout);
 
 /* The route of an event, made if it isn't there. Returns 0 or -errno. */
 int fanout_route(struct fanout *fanout, struct catalog_event *event, struct route **ret);
-/* The same for an event that is known by its name in a text only. */
-int fanout_text_route(struct fanout *fanout, const char *name, size_t size, struct route **ret);
+/* The same for an event that is known by one of its lines only. */
+int fanout_text_route(struct fanout *fanout, const struct text_piece *name, const struct text_piece *body,
+	struct route **ret);
 
 /* Adds a trace, which takes nothing yet. Returns 0 or -ENOMEM. */
 int fanout_trace_add(struct route *route, const struct trace *model, struct trace **ret);

@@ -371,6 +371,9 @@ static int text_joined(void *context, const struct text_joined *joined)
 
 	if (joined->line.kind == TEXT_LOST)
 		text_lost(router, &joined->line);
+	/* Taken out of the kernel's ring, and nothing but this is told of it. */
+	if (joined->line.kind == TEXT_TOO_BIG)
+		router->fanout.undecodable++;
 	if (joined->line.kind != TEXT_EVENT)
 		return TEXT_JOIN_DONE;
 	if (!text_is_mark(router, &joined->line))
