@@ -27,7 +27,7 @@ bool hotplug_read(int fd)
 	bool cpu = false;
 
 	for (;;) {
-		struct sockaddr_nl from;
+		struct sockaddr_nl from = { 0 };
 		socklen_t size = sizeof(from);
 		char text[4096];
 		ssize_t n = recvfrom(fd, text, sizeof(text) - 1, 0, (struct sockaddr *)&from, &size);

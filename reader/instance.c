@@ -187,7 +187,7 @@ static int hold(int dir, const char *name, struct tracedir_problem *problem)
 	int r = lock_take(dir, &holder);
 
 	if (r != -EBUSY)
-		return r;
+		return r < 0 ? fail(problem, EXIT_FAILED, r, "lock of", name) : 0;
 	problem->status = EXIT_BUSY;
 	(void)snprintf(problem->message, sizeof(problem->message), "session's instance %s is held by process %d", name,
 		(int)holder);
@@ -208,23 +208,34 @@ static int remove_folder(int root, const char *path)
 	return -EBUSY;
 }
 
+/* Makes sure that nobody holds what is there, and switches its events off. Returns 1, 0 when nothing is there, or -errno. */
+static int silence(int root, const char *path, struct tracedir_problem *problem)
+{
+	CLEANUP_CLOSE int dir = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (dir < 0)
+		return errno == ENOENT ? 0 : fail(problem, EXIT_FAILED, -errno, "opening of", path);
+	r = hold(dir, path, problem);
+	if (r < 0)
+		return r;
+	log_note("removing %s, which an earlier reader left behind", path);
+	(void)tracedir_write(dir, "events/enable", "0");
+	return 1;
+}
+
 int instance_remove_leftovers(int root, const char *session, struct tracedir_problem *ret_problem)
 {
 	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX], group[CONTROL_NAME_MAX];
-	CLEANUP_CLOSE int dir = -1;
 	unsigned int removed = 0;
 	int r;
 
 	instance_path(session, path, sizeof(path));
 	probe_name_group(session, group, sizeof(group));
-	dir = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir >= 0) {
-		r = hold(dir, path, ret_problem);
-		if (r < 0)
-			return r == -EBUSY ? r : fail(ret_problem, EXIT_FAILED, r, "lock of", path);
-		log_note("removing %s, which an earlier reader left behind", path);
-		(void)tracedir_write(dir, "events/enable", "0");
-		dir = close_fd(dir);
+	r = silence(root, path, ret_problem);
+	if (r < 0)
+		return r;
+	if (r) {
 		r = remove_folder(root, path);
 		if (r < 0)
 			return fail(ret_problem, r == -EBUSY ? EXIT_BUSY : EXIT_FAILED, r, "removal of", path);

@@ -116,13 +116,26 @@ static int exclude(struct provider *provider, uint64_t number, pid_t process)
 	return instance_exclude(live->instance, process);
 }
 
-/* The kernel's list can only be added to, or cleared: it is written anew. For a moment the others are in the trace; they
- * are ordinary processes there. */
+/* The kernel's list can only be added to, or cleared: it is written anew. For a moment those on it are in the trace; they are
+ * ordinary processes there. */
+static int write_excluded(struct live *live)
+{
+	int r = instance_include_all(live->instance);
+
+	if (!r)
+		r = instance_exclude(live->instance, getpid());
+	for (unsigned int i = 0; !r && i < live->excluded_count; i++) {
+		r = instance_exclude(live->instance, live->excluded[i].process);
+		if (r == -ESRCH)
+			r = 0;
+	}
+	return r;
+}
+
 static int include(struct provider *provider, uint64_t number)
 {
 	struct live *live = live_of(provider);
 	unsigned int kept = 0;
-	int r;
 
 	for (unsigned int i = 0; i < live->excluded_count; i++) {
 		if (live->excluded[i].number != number)
@@ -131,23 +144,20 @@ static int include(struct provider *provider, uint64_t number)
 	if (kept == live->excluded_count)
 		return 0;
 	live->excluded_count = kept;
-	r = instance_include_all(live->instance);
-	if (!r)
-		r = instance_exclude(live->instance, getpid());
-	for (unsigned int i = 0; !r && i < kept; i++) {
-		r = instance_exclude(live->instance, live->excluded[i].process);
-		if (r == -ESRCH)
-			r = 0;
-	}
-	return r;
+	return write_excluded(live);
 }
 
 static void orphan(struct provider *provider)
 {
 	struct live *live = live_of(provider);
+	int r;
 
 	probes_orphan(&live->probes);
+	/* Another process may get the number of one that is gone. */
 	live->excluded_count = 0;
+	r = write_excluded(live);
+	if (r < 0 && r != -ENOENT)
+		log_warning("the list of processes that are kept out can't be written: %s", strerror(-r));
 }
 
 static void sweep(struct provider *provider)

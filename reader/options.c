@@ -193,7 +193,7 @@ static int parse_source(struct reader_options *options, bool *chosen, const char
 
 static int parse_value(int code, const char *value, struct reader_options *options, struct options_error *error)
 {
-	unsigned long number;
+	unsigned long number = 0;
 	int r = 0;
 
 	switch (code) {

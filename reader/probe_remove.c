@@ -59,7 +59,7 @@ static char *own_event(char *line, const char *group)
 	char *name = strchr(line, ':'), *end;
 	size_t length = strlen(group);
 
-	if (!name || strncmp(name + 1, group, length) || name[1 + length] != '/')
+	if (!name || strncmp(name + 1, group, length) != 0 || name[1 + length] != '/')
 		return NULL;
 	name += length + 2;
 	end = strchr(name, ' ');

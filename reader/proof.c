@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define PROOF_MARKERS 3
+#define PROOF_MARKERS UINT64_C(3)
 #define PROOF_WAIT    500000000
 
 static void count(struct raw *raw, uint32_t cpu, uint32_t slot, uint32_t length)
@@ -30,7 +30,7 @@ static int write_markers(struct raw *raw)
 {
 	int r = 0;
 
-	for (int i = 0; !r && i < PROOF_MARKERS; i++)
+	for (uint64_t i = 0; !r && i < PROOF_MARKERS; i++)
 		r = instance_mark(raw->instance, raw->proof_text);
 	return r;
 }

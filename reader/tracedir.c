@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
+#include <mntent.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -135,13 +137,31 @@ static int check(int fd, const char *path, struct tracedir_problem *ret)
 	return problem(ret, EXIT_MISSING, errno, "%s can't be used: %s", path, strerror(errno));
 }
 
+/* Where tracefs is mounted first. Never mounts anything. */
+static bool find_mount(char *path, size_t size)
+{
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	const struct mntent *mount;
+	bool found = false;
+
+	while (mounts && !found && (mount = getmntent(mounts))) {
+		found = !strcmp(mount->mnt_type, "tracefs");
+		if (found)
+			(void)snprintf(path, size, "%s", mount->mnt_dir);
+	}
+	if (mounts)
+		(void)endmntent(mounts);
+	return found;
+}
+
 int tracedir_open(const char *path, struct tracedir_problem *ret_problem)
 {
 	CLEANUP_CLOSE int fd = -1;
+	char found[PATH_MAX];
 	int r;
 
-	if (!path && tracefs_tracing_dir_is_mounted(false, &path) <= 0)
-		path = NULL;
+	if (!path && find_mount(found, sizeof(found)))
+		path = found;
 	if (!path) {
 		if (lockdown_closes())
 			return problem(ret_problem, EXIT_MISSING, EPERM,

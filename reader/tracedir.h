@@ -1,6 +1,6 @@
-/* Files of tracefs, by descriptor of their folder: whole reads, single writes, -errno. libtracefs finds
- * the mount and makes and removes instances; its file calls hide which error the kernel gave, and that is
- * what a consumer has to be told. */
+/* Files of tracefs, by descriptor of their folder: whole reads, single writes, -errno. libtracefs makes and
+ * removes instances; its file calls hide which error the kernel gave, and that is what a consumer has to
+ * be told. */
 #ifndef TRACEFAN_READER_TRACEDIR_H
 #define TRACEFAN_READER_TRACEDIR_H
 
@@ -12,7 +12,7 @@ struct tracedir_problem {
 	char message[400];
 };
 
-/* Opens the folder where tracefs is mounted (`path`, or where libtracefs finds it when NULL) and checks
+/* Opens the folder where tracefs is mounted (`path`, or where /proc says when NULL) and checks
  * that it can be used. Returns the descriptor, owned by the caller, or -errno with *ret_problem filled in. */
 int tracedir_open(const char *path, struct tracedir_problem *ret_problem);
 

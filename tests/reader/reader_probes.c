@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -421,6 +422,107 @@ static void test_nothing_is_left(void **state)
 	assert_null(session_read(session, "trace_clock"));
 }
 
+/* Is the process on the list of those that are kept out? */
+static bool excluded(const struct session *session, pid_t pid)
+{
+	CLEANUP_FREE char *list = session_read(session, "set_event_notrace_pid");
+	char *line, *next = NULL;
+
+	assert_non_null(list);
+	for (line = strtok_r(list, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+		if (strtol(line, NULL, 10) == pid)
+			return true;
+	}
+	return false;
+}
+
+static void test_observers_are_kept_out(void **state)
+{
+	struct fixture *fixture = *state;
+	struct session *session = &fixture->session;
+	struct control_consumer note = { .state = CONSUMER_ATTACHED, .consumer = 1 };
+	int ready[2], hold[2], client, consumer;
+	pid_t child;
+
+	assert_true(excluded(session, session->reader));
+	/* This process is the router. */
+	assert_true(excluded(session, getpid()));
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(hold), 0);
+	child = fork();
+	if (!child) {
+		char byte;
+
+		/* The router's connection is to end with the router. */
+		session_disconnect(session);
+		client = session_connect_socket(session, "consumers.sock");
+		(void)!write(ready[1], "x", 1);
+		close(hold[1]);
+		(void)!read(hold[0], &byte, 1);
+		_exit(client < 0);
+	}
+	{
+		char byte;
+
+		assert_int_equal(read(ready[0], &byte, 1), 1);
+	}
+	consumer = accept(session->consumers, NULL, NULL);
+	assert_true(consumer >= 0);
+	assert_false(excluded(session, child));
+	note.flags = ATTACH_INCLUDE_SELF;
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
+	assert_false(excluded(session, child));
+	note.flags = 0;
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
+	assert_true(excluded(session, child));
+	note.state = CONSUMER_LEFT;
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
+	assert_false(excluded(session, child));
+	assert_true(excluded(session, getpid()));
+	assert_true(excluded(session, session->reader));
+	note.state = CONSUMER_ATTACHED;
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
+	/* A router that is gone takes its consumers with it. */
+	session_disconnect(session);
+	session_connect(session);
+	assert_false(excluded(session, child));
+	assert_true(excluded(session, session->reader));
+	close(hold[1]);
+	close(consumer);
+	for (int i = 0; i < 2; i++)
+		close(ready[i]);
+	close(hold[0]);
+	waitpid(child, NULL, 0);
+}
+
+/* The router is gone for good: after a while nothing of its probes is left, and the session lives on. */
+static void test_probes_outlive_the_router_for_a_while(void **state)
+{
+	struct fixture *fixture = *state;
+	struct session *session = &fixture->session;
+	struct control_probe_created made = ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
+	struct control_probe_created kept = ask(session, uprobe("n=%di:u32"), fixture->consumer, fixture->target, NULL);
+	struct control_probe_created again;
+
+	assert_int_equal(set_enabled(session, made.probe_id, true), 0);
+	assert_int_equal(set_enabled(session, kept.probe_id, true), 0);
+	session_disconnect(session);
+	session_connect(session);
+	assert_int_equal(event_state(session, made.system, made.event), '1');
+	/* Not this router's before it has asked. */
+	assert_int_equal(set_enabled(session, kept.probe_id, true), EXIT_FAILED);
+	close(fixture->client);
+	close(fixture->consumer);
+	session_consumer(session, &fixture->client, &fixture->consumer);
+	again = ask(session, uprobe("n=%di:u32"), fixture->consumer, fixture->target, NULL);
+	assert_true(again.probe_id == kept.probe_id && again.shared);
+	assert_int_equal(set_enabled(session, kept.probe_id, true), 0);
+	for (int i = 0; i < 200 && event_state(session, made.system, made.event) != '-'; i++)
+		usleep(100000);
+	assert_int_equal(event_state(session, made.system, made.event), '-');
+	assert_int_equal(event_state(session, kept.system, kept.event), '1');
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -433,6 +535,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wrong_filter_is_rolled_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_routers_own_list_is_short, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_identity_is_the_sockets, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_observers_are_kept_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_probes_outlive_the_router_for_a_while, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_is_left, set_up, tear_down),
 	};
 

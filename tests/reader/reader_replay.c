@@ -60,7 +60,8 @@ struct image {
 static void put(struct image *image, const void *bytes, size_t size)
 {
 	assert_true(image->size + size <= sizeof(image->bytes));
-	memcpy(image->bytes + image->size, bytes, size);
+	if (size)
+		memcpy(image->bytes + image->size, bytes, size);
 	image->size += size;
 }
 
@@ -252,7 +253,7 @@ static void test_recording(void **state)
 
 	created = ask(&session, tracepoint("sched", "sched_switch"), &format);
 	assert_int_equal(created.status, 0);
-	assert_non_null(strstr(format, "name: sched_switch"));
+	assert_true(format && strstr(format, "name: sched_switch"));
 	created = ask(&session, by_name, NULL);
 	assert_int_equal(created.status, 0);
 	assert_string_equal(created.event, "f_0000000000000001_0badcafe");
@@ -368,11 +369,11 @@ static void make_pages(bool big_endian)
 	put_page(pages, 1000, "a", big_endian);
 	put_page(pages + 4096, 5000, "d", big_endian);
 	put_page(pages + 8192, 6000, "e", big_endian);
-	write_file("dump/per_cpu/cpu0/trace_pipe_raw", pages, 3 * 4096);
+	write_file("dump/per_cpu/cpu0/trace_pipe_raw", pages, (size_t)3 * 4096);
 	put_page(pages, 2000, "b", big_endian);
 	put_page(pages + 4096, 3000, "c", big_endian);
 	put_page(pages + 8192, 7000, "f", big_endian);
-	write_file("dump/per_cpu/cpu2/trace_pipe_raw", pages, 3 * 4096);
+	write_file("dump/per_cpu/cpu2/trace_pipe_raw", pages, (size_t)3 * 4096);
 	write_file("dump/events/header_page", header_page, strlen(header_page));
 	snprintf(format, sizeof(format), FORMAT, "sched_switch", 7);
 	write_file("dump/events/sched/sched_switch/format", format, strlen(format));

@@ -277,7 +277,7 @@ static void test_process(void **state)
 		if (n < 0)
 			continue;
 		target[n] = '\0';
-		if (strncmp(target, TRACEFS, strlen(TRACEFS)) || !strcmp(target, TRACEFS "instances"))
+		if (strncmp(target, TRACEFS, strlen(TRACEFS)) != 0 || !strcmp(target, TRACEFS "instances"))
 			continue;
 		if (!strstr(target, session.name))
 			fail_msg("it has %s open", target);
