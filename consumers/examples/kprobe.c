@@ -50,7 +50,8 @@ int main(int argc, char **argv)
 		tfan_trace_set_enabled(trace, true) < 0)
 		return fail(tfan);
 	fprintf(stderr, "example-kprobe: tracing\n");
+	setlinebuf(stdout);
 	while (tfan_dispatch(tfan, 0) >= 0 && tfan_wait(tfan, -1) >= 0)
-		fflush(stdout);
+		;
 	return fail(tfan);
 }

@@ -55,6 +55,7 @@ int main(int argc, char **argv)
 	if (tfan_trace_kprobe(tfan, "vfs_read+maxactive=512", &shape, returned, counts, &trace) < 0 ||
 		tfan_trace_set_enabled(trace, true) < 0)
 		return fail(tfan);
+	fprintf(stderr, "example-kretprobe: tracing\n");
 	fd = (struct pollfd){ .fd = tfan_fd(tfan), .events = POLLIN };
 	while (time(NULL) < end) {
 		if (tfan_dispatch(tfan, 0) < 0)

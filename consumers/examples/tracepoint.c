@@ -32,6 +32,7 @@ int main(int argc, char **argv)
 		return fail(tfan);
 
 	fprintf(stderr, "example-tracepoint: tracing\n");
+	setlinebuf(stdout);
 	for (;;) {
 		/* Read until there is no more, then sleep. */
 		while ((rc = tfan_next(tfan, &event)) == 1) {
@@ -50,6 +51,5 @@ int main(int argc, char **argv)
 		}
 		if (rc < 0 || tfan_wait(tfan, -1) < 0)
 			return fail(tfan);
-		fflush(stdout);
 	}
 }

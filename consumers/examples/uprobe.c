@@ -27,9 +27,7 @@ static void called(void *context, const struct tfan_event *event, const void *fi
 
 static int fail(struct tfan *tfan)
 {
-	const struct tfan_failure *failure = tfan ? tfan_failure(tfan) : NULL;
-
-	fprintf(stderr, "example-uprobe: %s\n", failure ? failure->message : "out of memory");
+	fprintf(stderr, "example-uprobe: %s\n", tfan ? tfan_failure(tfan)->message : "out of memory");
 	tfan_close(tfan);
 	return 1;
 }
@@ -50,7 +48,8 @@ int main(int argc, char **argv)
 		tfan_trace_set_enabled(trace, true) < 0)
 		return fail(tfan);
 	fprintf(stderr, "example-uprobe: tracing\n");
+	setlinebuf(stdout);
 	while (tfan_dispatch(tfan, 0) >= 0 && tfan_wait(tfan, -1) >= 0)
-		fflush(stdout);
+		;
 	return fail(tfan);
 }

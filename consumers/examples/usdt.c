@@ -46,12 +46,12 @@ int main(int argc, char **argv)
 	if (tfan_trace_create(tfan, probe, &trace) < 0 || tfan_trace_set_enabled(trace, true) < 0)
 		return fail(tfan);
 	fprintf(stderr, "example-usdt: tracing\n");
+	setlinebuf(stdout);
 	for (;;) {
 		while ((rc = tfan_next(tfan, &event)) == 1)
 			if (tfan_event_kind(event) == TFAN_EVENT)
 				print(event);
 		if (rc < 0 || tfan_wait(tfan, -1) < 0)
 			return fail(tfan);
-		fflush(stdout);
 	}
 }

@@ -55,7 +55,7 @@ def needed_files(build, tests):
     files = python_files() | {str(TREE / "tests"), str(HERE / "guest_run.py")}
     for test in tests:
         files |= {word for word in test["command"] if word.startswith("/") and os.path.exists(word)}
-    for pattern in ("tracefan*", "libtracefan*.so*", "workload_*"):
+    for pattern in ("tracefan*", "libtracefan*.so*", "workload_*", "example-*"):
         files |= {str(p) for p in build.glob(pattern) if p.is_file() and os.access(p, os.X_OK)}
     which = subprocess.run(["sh", "-c", 'for tool; do command -v "$tool"; done', "sh", *TOOLS],
                            capture_output=True, text=True).stdout

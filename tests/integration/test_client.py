@@ -39,17 +39,17 @@ class Client(harness.TestCase):
     def setUp(self):
         harness.require_file("uprobe_events", "uprobes")
         super().setUp()
-        self.cc = compiler()
 
     def compile(self, name, source, *flags, libraries=()):
         """Compiles a source text or one of the files that the unit tests use."""
+        cc = compiler()
         target = pathlib.Path(self.folder) / name
         if isinstance(source, str):
             path = target.with_suffix(".c")
             path.write_text(source)
         else:
             path = source
-        r = subprocess.run([self.cc, "-O2", *flags, "-o", target, path, *libraries], capture_output=True, text=True)
+        r = subprocess.run([cc, "-O2", *flags, "-o", target, path, *libraries], capture_output=True, text=True)
         if r.returncode and "sys/sdt.h" in r.stderr:
             self.skipTest("sys/sdt.h isn't installed (package systemtap-sdt-dev)")
         self.assertEqual(r.returncode, 0, r.stderr)
@@ -168,7 +168,7 @@ class Example:
 
     def wait(self, timeout=None):
         harness.Process.alive.pop(self.process.pid, None)
-        self.process.communicate(timeout=timeout or harness.PATIENCE)
+        self.out, _ = self.process.communicate(timeout=timeout or harness.PATIENCE)
         return self.process.returncode
 
     def end(self):
@@ -179,14 +179,15 @@ class Example:
 class Examples(Client):
     """The example programs are ordinary users of a session."""
 
-    def setUp(self):
-        super().setUp()
-        self.session = harness.Session(self.folder)
-        self.addCleanup(self.session.stop)
+    def start(self, name, *words):
+        if not hasattr(self, "session"):
+            self.session = harness.Session(self.folder)
+            self.addCleanup(self.session.stop)
+        return Example(self.session, name, *words)
 
     def test_tracepoint(self):
-        example = Example(self.session, "tracepoint")
         program = self.compile("started", "int main(void) { return 0; }")
+        example = self.start("tracepoint")
         subprocess.run([program], check=True)
         # Others start programs on this machine, too.
         line = next(l for l in iter(lambda: example.lines(1)[0], None) if str(program) in l)
@@ -197,7 +198,7 @@ class Examples(Client):
         program = self.compile("opener", "#include <stdlib.h>\n__attribute__((noinline)) int take(const char *s, int n)"
                                '{ __asm__ volatile("" : : "r"(s), "r"(n) : "memory"); return 0; }\n'
                                "int main(int argc, char **argv) { return take(argv[1], atoi(argv[2])); }")
-        example = Example(self.session, "uprobe", program, "take")
+        example = self.start("uprobe", program, "take")
         pid = subprocess.Popen([program, 'a "b" c', "-7"])
         self.assertEqual(pid.wait(), 0)
         self.assertEqual(example.lines(1), [f'{pid.pid} opener: "a "b" c", -7'])
@@ -205,7 +206,7 @@ class Examples(Client):
 
     def test_uretprobe(self):
         program = self.compile("shell", READLINE)
-        example = Example(self.session, "uretprobe", program)
+        example = self.start("uretprobe", program)
         pid = subprocess.Popen([program, "ls -l", "", "exit"])
         self.assertEqual(pid.wait(), 0)
         # The empty line is left out.
@@ -214,7 +215,7 @@ class Examples(Client):
 
     def test_usdt(self):
         program = self.compile("statics", SOURCES / "statics.c")
-        example = Example(self.session, "usdt", program, "demo:twice")
+        example = self.start("usdt", program, "demo:twice")
         pid = subprocess.Popen([program, "x"])
         self.assertEqual(pid.wait(), 0)
         for line in example.lines(2):
@@ -223,7 +224,7 @@ class Examples(Client):
 
     def test_kprobe(self):
         harness.require_file("kprobe_events", "kprobes")
-        example = Example(self.session, "kprobe")
+        example = self.start("kprobe")
         path = pathlib.Path(self.folder) / "written"
         path.write_text("x")
         line = next(l for l in iter(lambda: example.lines(1)[0], None) if str(path) in l)
@@ -232,9 +233,9 @@ class Examples(Client):
 
     def test_kretprobe(self):
         harness.require_file("kprobe_events", "kprobes")
-        result = harness.run([harness.program("example-kretprobe"), "2", self.session.name])
-        self.assertEqual(result.status, 0, result.err)
-        self.assertRegex(result.out, r"\d+ decoded, \d+ delivered, 0 lost, \d+ missed by the probe")
+        example = self.start("kretprobe", "1")
+        self.assertEqual(example.wait(), 0)
+        self.assertRegex(example.out, r"\d+ decoded, \d+ delivered, 0 lost, \d+ missed by the probe")
 
 
 class Missing(Client):
