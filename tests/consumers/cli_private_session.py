@@ -16,6 +16,8 @@ import unittest
 
 FAKE = os.environ["TRACEFAN_FAKE"]
 PATIENCE = 60
+# A user that owns nothing; one of this run's own, since its folder in /tmp is named by it.
+SOMEBODY = 470000 + os.getpid()
 
 # One that every user may run.
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
@@ -281,25 +283,25 @@ class PrivateSession(unittest.TestCase):
         self.folder.chmod(0o777)
         for runtime in None, self.folder / "runtime":
             env = {k: v for k, v in os.environ.items() if k != "XDG_RUNTIME_DIR"}
-            expected = "/tmp/tracefan-65534"
+            expected = f"/tmp/tracefan-{SOMEBODY}"
             if runtime:
                 runtime.mkdir()
-                os.chown(runtime, 65534, 65534)
+                os.chown(runtime, SOMEBODY, SOMEBODY)
                 env["XDG_RUNTIME_DIR"] = str(runtime)
                 expected = str(runtime / "tracefan")
             with contextlib.suppress(FileNotFoundError):
                 (self.folder / "log").unlink()
-            r = self.run_it("replay", "-e", "a:b", "-n", "1", "x.rec", user=65534, group=65534, extra_groups=[], env=env)
+            r = self.run_it("replay", "-e", "a:b", "-n", "1", "x.rec", user=SOMEBODY, group=SOMEBODY, extra_groups=[], env=env)
             self.assertEqual(r.returncode, 0, r.stderr)
             self.assertEqual(self.option(self.start_of("tracefan-reader"), "--directory"), expected)
             self.assertFalse(os.path.exists(expected), "left behind")
 
     def test_a_folder_of_somebody_else_is_not_used(self):
-        trap = pathlib.Path("/tmp/tracefan-65534")
+        trap = pathlib.Path(f"/tmp/tracefan-{SOMEBODY}")
         trap.mkdir(mode=0o777)
         try:
             env = {k: v for k, v in os.environ.items() if k != "XDG_RUNTIME_DIR"}
-            r = self.run_it("replay", "x.rec", user=65534, group=65534, extra_groups=[], env=env)
+            r = self.run_it("replay", "x.rec", user=SOMEBODY, group=SOMEBODY, extra_groups=[], env=env)
         finally:
             trap.rmdir()
         self.assertEqual(r.returncode, 1)
