@@ -101,7 +101,7 @@ static void bad_consumer(struct ring_writer *writer, const uint8_t *bytes, size_
 	for (; size >= 9; bytes += 9, size -= 9) {
 		memcpy(&value, bytes + 1, sizeof(value));
 		if (bytes[0] & 1)
-			write_record(writer, sizeof(struct record_header) + (bytes[0] & 0xf0) * 64 / 8 * 8);
+			write_record(writer, sizeof(struct record_header) + (size_t)(bytes[0] & 0xf0) * 64);
 		if (bytes[0] & 2)
 			cursor->consumed = bytes[0] & 8 ? writer->published - (uint8_t)value : value;
 		if (bytes[0] & 4) {
