@@ -74,7 +74,7 @@ static struct trace trace_model(struct router *router, struct consumer *consumer
 static uint32_t read_filter(const struct route *route, const char *name, const char *text, struct filter_program **ret,
 	struct filter_program **ret_kernel, struct control_failure *ret_failure)
 {
-	const struct filter_environment environment = { .probe = name, .lacks = FILTER_TGID | FILTER_UID | FILTER_CGROUP };
+	struct filter_environment environment = { .probe = name, .lacks = FILTER_TGID | FILTER_UID | FILTER_CGROUP };
 	struct filter_failure failure = { .position = -1 };
 	struct filter_ast *ast = NULL;
 	int r;
@@ -83,6 +83,10 @@ static uint32_t read_filter(const struct route *route, const char *name, const c
 	*ret_kernel = NULL;
 	if (!text[strspn(text, " \t")])
 		return EXIT_DONE;
+	/* A text session's own schema doesn't name values. */
+	if (route->event)
+		environment.print_format =
+			schema_string(&route->event->schema, route->event->schema.header->print_format);
 	r = filter_parse(text, strlen(text), &ast, &failure);
 	if (r == 0)
 		r = filter_compile(ast, &route->schema, &environment, ret, &failure);
@@ -123,7 +127,7 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 		r = catalog_add(router->catalog, created->system, format, size, &event, &what);
 	if (r == 0)
 		r = fanout_route(&router->fanout, event, &route);
-	if (r < 0) {
+	if (r != 0) {
 		control_failure_set(ret_failure, -r, -1, "the format of %s:%s: %s", created->system, created->event,
 			r == -EBADMSG ? what : strerror(-r));
 		return EXIT_FAILED;

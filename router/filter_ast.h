@@ -1,5 +1,5 @@
-/* A parsed filter, for the files of router/filter*.c and their tests: what stood in the text, before any
- * schema gave it a meaning. Made by filter_grammar.c, read by filter_compile.c. */
+/* A parsed filter, for the files of router/filter*.c and their tests: what stood in the text,
+ * before any schema gave it a meaning. Made by filter_grammar.c, read by filter_compile.c. */
 #ifndef TRACEFAN_ROUTER_FILTER_AST_H
 #define TRACEFAN_ROUTER_FILTER_AST_H
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Code is made from its end: a step is written when both places that it may go to exist. While that goes on,
- * places are counted from the end, too. */
+/* Code is made from its end: a step is written when both places that it may go to exist. While that
+ * goes on, places are counted from the end, too. */
 struct writer {
 	struct filter_step *steps;
 	uint32_t count;
@@ -13,7 +13,8 @@ struct writer {
 };
 
 /* Writes the node before all that is written and returns its first place; negative: -errno. */
-static int64_t write_node(struct writer *writer, const struct filter_node *node, uint32_t on_true, uint32_t on_false)
+static int64_t write_node(
+	struct writer *writer, const struct filter_node *node, uint32_t on_true, uint32_t on_false)
 {
 	int64_t test, place = node->kind == NODE_ALL ? on_true : on_false;
 
@@ -21,13 +22,16 @@ static int64_t write_node(struct writer *writer, const struct filter_node *node,
 		test = writer->number(writer->context, node->pred);
 		if (test < 0)
 			return test;
-		writer->steps[writer->count] = (struct filter_step){ (uint32_t)test, on_true, on_false };
+		writer->steps[writer->count] =
+			(struct filter_step){ (uint32_t)test, on_true, on_false };
 		return writer->count++;
 	}
 	for (size_t i = node->count; i-- > 0;) {
 		/* All but the last child go on to the next one while nothing is decided. */
-		uint32_t next_true = node->kind == NODE_AND && i + 1 < node->count ? (uint32_t)place : on_true;
-		uint32_t next_false = node->kind == NODE_OR && i + 1 < node->count ? (uint32_t)place : on_false;
+		uint32_t next_true =
+			node->kind == NODE_AND && i + 1 < node->count ? (uint32_t)place : on_true;
+		uint32_t next_false =
+			node->kind == NODE_OR && i + 1 < node->count ? (uint32_t)place : on_false;
 
 		place = write_node(writer, node->children[i], next_true, next_false);
 		if (place < 0)
@@ -56,8 +60,9 @@ static void reverse(struct filter_step *steps, uint32_t count)
 	}
 }
 
-int filter_code_create(const struct filter_node *node, int64_t (*number)(void *context, struct filter_pred *pred),
-	void *context, struct filter_code *ret)
+int filter_code_create(const struct filter_node *node,
+	int64_t (*number)(void *context, struct filter_pred *pred), void *context,
+	struct filter_code *ret)
 {
 	struct writer writer = { .number = number, .context = context };
 	size_t tests = filter_node_count_tests(node);
@@ -74,7 +79,8 @@ int filter_code_create(const struct filter_node *node, int64_t (*number)(void *c
 		return (int)entry;
 	}
 	reverse(writer.steps, writer.count);
-	*ret = (struct filter_code){ from_front((uint32_t)entry, writer.count), writer.count, writer.steps };
+	*ret = (struct filter_code){ from_front((uint32_t)entry, writer.count), writer.count,
+		writer.steps };
 	return 0;
 }
 
@@ -96,7 +102,8 @@ bool filter_code_check(const struct filter_code *code, size_t tests)
 	for (uint32_t i = 0; i < code->count; i++) {
 		const struct filter_step *step = &code->steps[i];
 
-		if (step->test >= tests || !goes_forward(code, i, step->on_true) || !goes_forward(code, i, step->on_false))
+		if (step->test >= tests || !goes_forward(code, i, step->on_true) ||
+			!goes_forward(code, i, step->on_false))
 			return false;
 	}
 	return true;

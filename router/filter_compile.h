@@ -6,6 +6,7 @@
 
 /* As filter_compile, short of the program. */
 int filter_compile_tree(const struct filter_ast *ast, const struct schema *schema,
-	const struct filter_environment *environment, struct filter_node **ret, struct filter_failure *ret_failure);
+	const struct filter_environment *environment, struct filter_node **ret,
+	struct filter_failure *ret_failure);
 
 #endif

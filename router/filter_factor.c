@@ -1,11 +1,12 @@
-/* Conjunctions under "or" that differ in one comparison only, made one. What a hundred consumers of one
- * program write, each with its own pid, comes down to one term for the kernel. */
+/* Conjunctions under "or" that differ in one comparison only, made one. What a hundred consumers of
+ * one program write, each with its own pid, comes down to one term for the kernel. */
 #include "router/filter_node.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* A conjunction without one of its comparisons, which could be merged with another of the same field. */
+/* A conjunction without one of its comparisons, which could be merged with another of the same
+ * field. */
 struct candidate {
 	uint64_t key; /* equal rests have equal keys */
 	size_t child, conjunct;
@@ -13,12 +14,14 @@ struct candidate {
 
 static bool is_mergeable(const struct filter_node *node)
 {
-	return node->kind == NODE_TEST && (node->pred->kind == PRED_RANGES || node->pred->kind == PRED_STRINGS);
+	return node->kind == NODE_TEST &&
+	       (node->pred->kind == PRED_RANGES || node->pred->kind == PRED_STRINGS);
 }
 
 static uint64_t field_key(const struct filter_pred *pred)
 {
-	return filter_mix((uint64_t)pred->field.index << 16 | (uint64_t)pred->field.source << 8 | pred->kind);
+	return filter_mix(
+		(uint64_t)pred->field.index << 16 | (uint64_t)pred->field.source << 8 | pred->kind);
 }
 
 static int compare_candidates(const void *left, const void *right)
@@ -49,8 +52,9 @@ static struct candidate *collect(const struct filter_nodes *children, size_t *re
 		for (size_t j = 0; j < child->count; j++)
 			if (is_mergeable(child->children[j]))
 				candidates[count++] = (struct candidate){
-					.key = filter_mix(sum - filter_mix(child->children[j]->hash)) ^
-						field_key(child->children[j]->pred),
+					.key = filter_mix(
+						       sum - filter_mix(child->children[j]->hash)) ^
+					       field_key(child->children[j]->pred),
 					.child = i,
 					.conjunct = j,
 				};
@@ -60,8 +64,10 @@ static struct candidate *collect(const struct filter_nodes *children, size_t *re
 	return candidates;
 }
 
-/* The order of conjunctions is canonical, so what is left of two equal ones stands in the same order. */
-static bool same_rest(const struct filter_node *a, size_t a_without, const struct filter_node *b, size_t b_without)
+/* The order of conjunctions is canonical, so what is left of two equal ones stands in the same
+ * order. */
+static bool same_rest(const struct filter_node *a, size_t a_without, const struct filter_node *b,
+	size_t b_without)
 {
 	size_t j = 0;
 
@@ -78,23 +84,28 @@ static bool same_rest(const struct filter_node *a, size_t a_without, const struc
 	return true;
 }
 
-/* Puts the joint conjunction in a's place and NULL in b's. Returns 1, 0 (they don't go together) or -ENOMEM. */
-static int join_pair(struct filter_nodes *children, const struct candidate *a, const struct candidate *b)
+/* Puts the joint conjunction in a's place and NULL in b's. Returns 1, 0 (they don't go together) or
+ * -ENOMEM. */
+static int join_pair(
+	struct filter_nodes *children, const struct candidate *a, const struct candidate *b)
 {
-	struct filter_node *first = children->at[a->child], *second = children->at[b->child], *joint;
+	struct filter_node *first = children->at[a->child], *second = children->at[b->child],
+			   *joint;
 	struct filter_nodes rest = { 0 };
 	struct filter_pred *pred;
 	int merged;
 
 	if (!same_rest(first, a->conjunct, second, b->conjunct))
 		return 0;
-	merged = filter_pred_merge(first->children[a->conjunct]->pred, second->children[b->conjunct]->pred, false, &pred);
+	merged = filter_pred_merge(first->children[a->conjunct]->pred,
+		second->children[b->conjunct]->pred, false, &pred);
 	if (merged <= 0)
 		return merged;
 	if (filter_nodes_add(&rest, filter_node_test(pred)))
 		goto no_memory;
 	for (size_t i = 0; i < first->count; i++)
-		if (i != a->conjunct && filter_nodes_add(&rest, filter_node_ref(first->children[i])))
+		if (i != a->conjunct &&
+			filter_nodes_add(&rest, filter_node_ref(first->children[i])))
 			goto no_memory;
 	if (filter_node_join(true, &rest, &joint))
 		return -ENOMEM;
@@ -109,7 +120,7 @@ no_memory:
 	return -ENOMEM;
 }
 
-/* Pairs of neighbours among the candidates; a child that has been joined waits for the next round. */
+/* Pairs of neighbours among the candidates; a child that was joined waits for the next round. */
 static int join_round(struct filter_nodes *children, bool *ret_joined)
 {
 	size_t count, last = 0;

@@ -1,4 +1,5 @@
-/* What was wrong with a filter, in words: the message, the place, and names that may have been meant. */
+/* What was wrong with a filter, in words: the message, the place, and names that may have been
+ * meant. */
 #include "router/filter_ast.h"
 
 #include <errno.h>
@@ -31,8 +32,8 @@ static char fold(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* How many letters have to be added, taken away, changed or swapped with their neighbour; case counts
- * nothing. Names of 47 letters and fewer only. */
+/* How many letters have to be added, taken away, changed or swapped with their neighbour; case
+ * counts nothing. Names of 47 letters and fewer only. */
 static unsigned int distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
 	unsigned int rows[3][48] = { 0 };
@@ -48,8 +49,8 @@ static unsigned int distance(const char *a, size_t a_size, const char *b, size_t
 			unsigned int changed = fold(a[i - 1]) != fold(b[j - 1]);
 
 			row[j] = min3(last[j] + 1, row[j - 1] + 1, last[j - 1] + changed);
-			if (i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) && fold(a[i - 2]) == fold(b[j - 1]) &&
-				before[j - 2] + 1 < row[j])
+			if (i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) &&
+				fold(a[i - 2]) == fold(b[j - 1]) && before[j - 2] + 1 < row[j])
 				row[j] = before[j - 2] + 1;
 		}
 		before = last;
@@ -93,7 +94,8 @@ void filter_near_offer(struct filter_near *near, const char *name, size_t size)
 		far = 2 + (unsigned int)near->size / 3;
 	}
 	for (slot = 0; slot < near->count; slot++)
-		if (strlen(near->best[slot].name) == size && !memcmp(near->best[slot].name, name, size))
+		if (strlen(near->best[slot].name) == size &&
+			!memcmp(near->best[slot].name, name, size))
 			return;
 	for (slot = near->count; slot > 0 && near->best[slot - 1].distance > far; slot--)
 		if (slot < FILTER_NEAR_MAX)
@@ -112,12 +114,13 @@ void filter_near_end(const struct filter_near *near, struct filter_failure *fail
 	size_t used = 0;
 
 	for (unsigned int i = 0; i < near->count; i++)
-		used += (size_t)snprintf(failure->near + used, sizeof(failure->near) - used, "%s%s", i ? ", " : "",
-			near->best[i].name);
+		used += (size_t)snprintf(failure->near + used, sizeof(failure->near) - used, "%s%s",
+			i ? ", " : "", near->best[i].name);
 }
 
 /* The line of the text in which the failure lies, and where in it. */
-static void failing_line(const struct filter_failure *failure, const char *text, size_t *ret_start, size_t *ret_size)
+static void failing_line(
+	const struct filter_failure *failure, const char *text, size_t *ret_start, size_t *ret_size)
 {
 	size_t size = strlen(text), at = failure->position < 0 ? 0 : (size_t)failure->position;
 	size_t start, end;
@@ -133,19 +136,22 @@ static void failing_line(const struct filter_failure *failure, const char *text,
 }
 
 /* snprintf that goes on where the last one ended and keeps counting past the end. */
-__attribute__((format(printf, 4, 5))) static void append(char *out, size_t room, size_t *used, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void append(
+	char *out, size_t room, size_t *used, const char *format, ...)
 {
 	va_list arguments;
 	int written;
 
 	va_start(arguments, format);
-	written = vsnprintf(*used < room ? out + *used : NULL, *used < room ? room - *used : 0, format, arguments);
+	written = vsnprintf(*used < room ? out + *used : NULL, *used < room ? room - *used : 0,
+		format, arguments);
 	va_end(arguments);
 	if (written > 0)
 		*used += (size_t)written;
 }
 
-int filter_failure_show(const struct filter_failure *failure, const char *text, char *out, size_t room)
+int filter_failure_show(
+	const struct filter_failure *failure, const char *text, char *out, size_t room)
 {
 	size_t start, size, used = 0;
 
@@ -162,7 +168,10 @@ int filter_failure_show(const struct filter_failure *failure, const char *text, 
 		for (size_t i = 0; i < size; i++) {
 			unsigned char c = (unsigned char)text[start + i];
 
-			append(out, room, &used, "%c", c == '\t' ? ' ' : c < ' ' || c == 0x7f ? '?' : c);
+			append(out, room, &used, "%c",
+				c == '\t'              ? ' '
+				: c < ' ' || c == 0x7f ? '?'
+						       : c);
 		}
 		append(out, room, &used, "\n  %*s^", (int)column, "");
 		for (size_t i = 1; i < marks; i++)

@@ -6,10 +6,12 @@
 
 static bool is_name_char(char c)
 {
-	return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+	return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+	       (c >= 'A' && c <= 'Z');
 }
 
-/* Whether the print format holds `before`, the name and `after`, blanks aside, with no more of a name. */
+/* Whether the print format holds `before`, the name and `after`, blanks aside, with no more of a
+ * name. */
 static bool prints(const char *format, const char *before, const char *name, const char *after)
 {
 	size_t before_size = strlen(before), name_size = strlen(name);
@@ -27,7 +29,8 @@ static bool prints(const char *format, const char *before, const char *name, con
 	return false;
 }
 
-/* The kernel relies on the NUL of a string that it prints with %s: by __get_str, or as a bare argument. */
+/* The kernel relies on the NUL of a string that it prints with %s: by __get_str, or as a bare
+ * argument. */
 static bool is_terminated(const struct schema *schema, const struct schema_field *field)
 {
 	const char *format = schema_string(schema, schema->header->print_format);
@@ -36,11 +39,14 @@ static bool is_terminated(const struct schema *schema, const struct schema_field
 	if (field->kind != SCHEMA_STRING)
 		return false;
 	if (field->place == SCHEMA_FIXED)
-		return prints(format, ", REC->", name, ",") && !strstr(format, "%.*s") && !strstr(format, "%*");
-	return prints(format, "__get_str(", name, ")") || prints(format, "__get_rel_str(", name, ")");
+		return prints(format, ", REC->", name, ",") && !strstr(format, "%.*s") &&
+		       !strstr(format, "%*");
+	return prints(format, "__get_str(", name, ")") ||
+	       prints(format, "__get_rel_str(", name, ")");
 }
 
-/* What the kernel takes for a string has "char" in its type, and its names hold no other characters. */
+/* What the kernel takes for a string has "char" in its type, and its names hold no other
+ * characters. */
 static bool is_kernel_field(const struct schema *schema, const struct schema_field *field)
 {
 	const char *name = schema_string(schema, field->name);
@@ -51,13 +57,15 @@ static bool is_kernel_field(const struct schema *schema, const struct schema_fie
 	if (!*name || (schema->header->flags & SCHEMA_TEXT))
 		return false;
 	if (field->kind == SCHEMA_STRING)
-		return field->place != SCHEMA_TAIL && strstr(schema_string(schema, field->type), "char");
+		return field->place != SCHEMA_TAIL &&
+		       strstr(schema_string(schema, field->type), "char");
 	return field->kind == SCHEMA_INTEGER;
 }
 
 static uint8_t traits(const struct schema *schema, const struct schema_field *field)
 {
-	return (is_terminated(schema, field) ? TRAIT_TERMINATED : 0) | (is_kernel_field(schema, field) ? TRAIT_KERNEL : 0);
+	return (is_terminated(schema, field) ? TRAIT_TERMINATED : 0) |
+	       (is_kernel_field(schema, field) ? TRAIT_KERNEL : 0);
 }
 
 int filter_schema_create(const struct schema *schema, struct filter_schema **ret)
@@ -118,14 +126,15 @@ struct builtin {
 	struct filter_field field;
 };
 
-#define NUMBER(source_, size_, signed_, kernel_)                                                           \
-	{                                                                                                      \
-		.source = (source_), .type = TYPE_NUMBER, .size = (size_), .is_signed = (signed_),                 \
-		.kernel_name = (kernel_)                                                                           \
+#define NUMBER(source_, size_, signed_, kernel_)                                                   \
+	{                                                                                          \
+		.source = (source_), .type = TYPE_NUMBER, .size = (size_), .is_signed = (signed_), \
+		.kernel_name = (kernel_)                                                           \
 	}
-#define STRING(source_, kernel_)                                                                           \
-	{                                                                                                      \
-		.source = (source_), .type = TYPE_STRING, .terminated = true, .kernel_name = (kernel_)                                 \
+#define STRING(source_, kernel_)                                                                   \
+	{                                                                                          \
+		.source = (source_), .type = TYPE_STRING, .terminated = true,                      \
+		.kernel_name = (kernel_)                                                           \
 	}
 
 static const struct builtin builtins[] = {
@@ -160,8 +169,9 @@ static bool is_number(const struct schema_field *field)
 {
 	if (field->kind == SCHEMA_INTEGER)
 		return true;
-	return field->kind == SCHEMA_BYTES && field->place == SCHEMA_FIXED && field->display != SCHEMA_BITMASK &&
-		(field->size == 1 || field->size == 2 || field->size == 4 || field->size == 8);
+	return field->kind == SCHEMA_BYTES && field->place == SCHEMA_FIXED &&
+	       field->display != SCHEMA_BITMASK &&
+	       (field->size == 1 || field->size == 2 || field->size == 4 || field->size == 8);
 }
 
 static void describe(struct filter_schema *schema, uint32_t index, struct filter_field *ret)
@@ -186,7 +196,7 @@ static void describe(struct filter_schema *schema, uint32_t index, struct filter
 		ret->type = TYPE_NUMBER;
 	ret->kernel_name = schema->traits[index] & TRAIT_KERNEL ? ret->name : NULL;
 	ret->direct = field->place == SCHEMA_FIXED && !(schema->header.flags & SCHEMA_TEXT) &&
-		(native_order(&schema->header) || ret->type == TYPE_STRING);
+		      (native_order(&schema->header) || ret->type == TYPE_STRING);
 	ret->offset = field->offset;
 }
 
@@ -206,17 +216,18 @@ static int find_in_schema(struct filter_schema *schema, bool common, const char 
 	return -ENOENT;
 }
 
-/* The thread's id is common_pid where the payload has it, so that `tid` and `common_pid` are one thing. */
-static void settle_thread(struct filter_schema *schema, const struct filter_environment *environment,
-	struct filter_field *field)
+/* The thread's id is common_pid where the payload has it, so that `tid` and `common_pid` are one
+ * thing. */
+static void settle_thread(struct filter_schema *schema,
+	const struct filter_environment *environment, struct filter_field *field)
 {
 	struct filter_field common;
 	const char *name = field->name;
 
 	if (field->source == FROM_TGID && !(environment->lacks & FILTER_TGID))
 		return;
-	if (!find_in_schema(schema, true, "common_pid", strlen("common_pid"), &common) && common.type == TYPE_NUMBER &&
-		common.kernel_name) {
+	if (!find_in_schema(schema, true, "common_pid", strlen("common_pid"), &common) &&
+		common.type == TYPE_NUMBER && common.kernel_name) {
 		*field = common;
 		return;
 	}
@@ -224,10 +235,11 @@ static void settle_thread(struct filter_schema *schema, const struct filter_envi
 	field->name = name;
 }
 
-int filter_field_find(struct filter_schema *schema, const struct filter_environment *environment, const char *name,
-	size_t size, struct filter_field *ret)
+int filter_field_find(struct filter_schema *schema, const struct filter_environment *environment,
+	const char *name, size_t size, struct filter_field *ret)
 {
-	if (!find_in_schema(schema, false, name, size, ret) || !find_in_schema(schema, true, name, size, ret))
+	if (!find_in_schema(schema, false, name, size, ret) ||
+		!find_in_schema(schema, true, name, size, ret))
 		return 0;
 	for (size_t i = 0; i < BUILTIN_COUNT; i++) {
 		if (!name_is(builtins[i].name, name, size))
@@ -247,7 +259,9 @@ const char *filter_field_name(const struct filter_schema *schema, size_t i)
 
 	if (i >= count)
 		return i - count < BUILTIN_COUNT ? builtins[i - count].name : NULL;
-	return schema->fields[i].flags & SCHEMA_HIDDEN ? "" : schema_string(&schema->view, schema->fields[i].name);
+	return schema->fields[i].flags & SCHEMA_HIDDEN
+		       ? ""
+		       : schema_string(&schema->view, schema->fields[i].name);
 }
 
 bool filter_field_equal(const struct filter_field *a, const struct filter_field *b)
@@ -284,29 +298,9 @@ struct filter_range filter_field_domain(const struct filter_field *field)
 
 /* ---- reading ---- */
 
-static uint64_t load(const uint8_t *from, uint32_t size, bool is_signed)
-{
-	uint16_t v2;
-	uint32_t v4;
-	uint64_t v8;
-
-	switch (size) {
-	case 1:
-		return is_signed ? (uint64_t)(int8_t)*from : *from;
-	case 2:
-		memcpy(&v2, from, sizeof(v2));
-		return is_signed ? (uint64_t)(int16_t)v2 : v2;
-	case 4:
-		memcpy(&v4, from, sizeof(v4));
-		return is_signed ? (uint64_t)(int32_t)v4 : v4;
-	default:
-		memcpy(&v8, from, sizeof(v8));
-		return v8;
-	}
-}
-
 /* A field that is not direct. A short array is turned into an integer of its size first. */
-static bool read_number(const struct filter_field *field, const struct filter_event *event, uint64_t *ret)
+static bool read_number(
+	const struct filter_field *field, const struct filter_event *event, uint64_t *ret)
 {
 	const struct schema *schema = &field->schema->view;
 	const struct schema_field *row = &schema->fields[field->index];
@@ -316,24 +310,20 @@ static bool read_number(const struct filter_field *field, const struct filter_ev
 
 	if (row->kind == SCHEMA_INTEGER)
 		return !schema_read_integer(schema, row, event->payload, event->size, ret);
-	if (schema_read_bytes(schema, row, event->payload, event->size, &bytes, &size) || size != field->size)
+	if (schema_read_bytes(schema, row, event->payload, event->size, &bytes, &size) ||
+		size != field->size)
 		return false;
 	for (size_t i = 0; i < size; i++)
 		ordered[i] = bytes[native_order(schema->header) ? i : size - 1 - i];
-	*ret = load(ordered, field->size, field->is_signed);
+	*ret = filter_load(ordered, field->size, field->is_signed);
 	return true;
 }
 
-bool filter_field_number(const struct filter_field *field, const struct filter_event *event, uint64_t *ret)
+bool filter_field_other_number(
+	const struct filter_field *field, const struct filter_event *event, uint64_t *ret)
 {
-	if (field->source == FROM_PAYLOAD) {
-		if (!field->direct)
-			return read_number(field, event, ret);
-		if ((uint64_t)field->offset + field->size > event->size)
-			return false;
-		*ret = load((const uint8_t *)event->payload + field->offset, field->size, field->is_signed);
-		return true;
-	}
+	if (field->source == FROM_PAYLOAD)
+		return read_number(field, event, ret);
 	if (!(event->facts & filter_field_fact(field)))
 		return false;
 	switch (field->source) {
@@ -354,13 +344,15 @@ bool filter_field_number(const struct filter_field *field, const struct filter_e
 	}
 }
 
-/* A probe that could not read its string leaves a place of length 0. A word of 0 is an empty string. */
+/* A probe that could not read its string leaves a place of length 0. A word of 0 is an empty
+ * string. */
 static bool is_unreadable(const struct filter_field *field, const struct filter_event *event)
 {
 	const struct schema_field *row = &field->schema->fields[field->index];
 	uint32_t word;
 
-	if ((row->place != SCHEMA_DATA_LOC && row->place != SCHEMA_REL_LOC) || row->size != sizeof(word))
+	if ((row->place != SCHEMA_DATA_LOC && row->place != SCHEMA_REL_LOC) ||
+		row->size != sizeof(word))
 		return false;
 	memcpy(&word, (const uint8_t *)event->payload + row->offset, sizeof(word));
 	if (!native_order(&field->schema->header))
@@ -368,20 +360,21 @@ static bool is_unreadable(const struct filter_field *field, const struct filter_
 	return word && !(word >> 16);
 }
 
-static bool read_text(const struct filter_field *field, const struct filter_event *event, const char **ret,
-	size_t *ret_size)
+static bool read_text(const struct filter_field *field, const struct filter_event *event,
+	const char **ret, size_t *ret_size)
 {
 	const struct schema *schema = &field->schema->view;
 	const uint8_t *bytes;
 
-	if (schema_read_bytes(schema, &schema->fields[field->index], event->payload, event->size, &bytes, ret_size))
+	if (schema_read_bytes(schema, &schema->fields[field->index], event->payload, event->size,
+		    &bytes, ret_size))
 		return false;
 	*ret = (const char *)bytes;
 	return *ret_size || !is_unreadable(field, event);
 }
 
-bool filter_field_text(const struct filter_field *field, const struct filter_event *event, const char **ret,
-	size_t *ret_size)
+bool filter_field_text(const struct filter_field *field, const struct filter_event *event,
+	const char **ret, size_t *ret_size)
 {
 	switch (field->source) {
 	case FROM_PAYLOAD:
@@ -409,15 +402,17 @@ bool filter_field_text(const struct filter_field *field, const struct filter_eve
 	}
 }
 
-bool filter_field_bytes(const struct filter_field *field, const struct filter_event *event, const uint8_t **ret,
-	size_t *ret_size)
+bool filter_field_bytes(const struct filter_field *field, const struct filter_event *event,
+	const uint8_t **ret, size_t *ret_size)
 {
 	const struct schema *schema = &field->schema->view;
 
-	return !schema_read_bytes(schema, &schema->fields[field->index], event->payload, event->size, ret, ret_size);
+	return !schema_read_bytes(
+		schema, &schema->fields[field->index], event->payload, event->size, ret, ret_size);
 }
 
-/* The mask is an array of the kernel's longs; in a big-endian one the first CPUs stand in a long's last byte. */
+/* The mask is an array of the kernel's longs; in a big-endian one the first CPUs stand in a long's
+ * last byte. */
 bool filter_field_bit(const struct filter_field *field, const uint8_t *bytes, size_t cpu)
 {
 	const struct schema_header *header = &field->schema->header;

@@ -2,9 +2,10 @@
 
 #include <stdint.h>
 
-/* Matches one character against the class that begins behind glob[at], which is '['. Returns the place behind
- * the class, or 0 if it is never closed. A first ']' belongs to the class. */
-static size_t match_class(const char *glob, size_t size, size_t at, unsigned char c, bool *ret_match)
+/* Matches one character against the class that begins behind glob[at], which is '['. Returns the
+ * place behind the class, or 0 if it is never closed. A first ']' belongs to the class. */
+static size_t match_class(
+	const char *glob, size_t size, size_t at, unsigned char c, bool *ret_match)
 {
 	bool inverted = at + 1 < size && glob[at + 1] == '!', match = false;
 	size_t next = at + 1 + inverted, first = next;
@@ -25,7 +26,8 @@ static size_t match_class(const char *glob, size_t size, size_t at, unsigned cha
 	return next + 1;
 }
 
-/* One step of the glob that is no '*', against c. Returns the place behind the step, 0 for no match. */
+/* One step of the glob that is no '*', against c. Returns the place behind the step, 0 for no
+ * match. */
 static size_t match_one(const char *glob, size_t size, size_t at, unsigned char c)
 {
 	bool match;
@@ -49,14 +51,14 @@ static size_t match_one(const char *glob, size_t size, size_t at, unsigned char 
 	return (unsigned char)glob[at] == c ? at + 1 : 0;
 }
 
-/* Whether the rest of the glob matches the end of the text. To the kernel a last backslash escapes the NUL
- * behind it, and so matches just there. */
+/* Whether the rest of the glob matches the end of the text. To the kernel a last backslash escapes
+ * the NUL behind it, and so matches just there. */
 static bool match_end(const char *glob, size_t size, size_t at)
 {
 	return at == size || (at + 1 == size && glob[at] == '\\');
 }
 
-/* Only the last '*' is ever tried again, one byte further each time: at most glob times text steps. */
+/* Only the last '*' is ever tried again, one byte further each time: glob times text steps. */
 bool filter_glob_match(const char *glob, size_t glob_size, const char *text, size_t size)
 {
 	size_t at = 0, i = 0, star = SIZE_MAX, star_text = 0;
@@ -85,7 +87,8 @@ bool filter_glob_match(const char *glob, size_t glob_size, const char *text, siz
 	}
 }
 
-enum filter_glob_shape filter_glob_shape(const char *glob, size_t glob_size, char *text, size_t *ret_size)
+enum filter_glob_shape filter_glob_shape(
+	const char *glob, size_t glob_size, char *text, size_t *ret_size)
 {
 	size_t at = 0, end = glob_size, used = 0;
 	bool front = false, back = false;

@@ -1,4 +1,5 @@
-/* The filter language: text in, syntax tree out. What names and values mean is filter_compile.c's matter.
+/* The filter language: text in, syntax tree out. What names and values mean is filter_compile.c's
+ * matter.
  *
  *   filter   = [ or ] ;
  *   or       = and { "||" and } ;
@@ -10,14 +11,15 @@
  *   set      = "{" value { "," value } "}" ;
  *   value    = quoted | cpus | word ;
  *   field    = ( letter | digit | "_" | "$" ) { letter | digit | "_" | "$" } ;
- *   quoted   = '"' { any but '"' } '"' | "'" { any but "'" } "'" ;    (as in the kernel: nothing is escaped)
- *   cpus     = "CPUS{" { any but "}" } "}" ;
- *   word     = wordchar | "!" , { wordchar } ;
+ *   quoted   = '"' { any but '"' } '"' | "'" { any but "'" } "'" ;    (as in the kernel: nothing is
+ * escaped) cpus     = "CPUS{" { any but "}" } "}" ; word     = wordchar | "!" , { wordchar } ;
  *   wordchar = any but blanks, control characters and  " ' ( ) { } < > = ! ~ , & |
- *            | "|" between two wordchars ;                            (flags: GFP_KERNEL|__GFP_ZERO)
+ *            | "|" between two wordchars ;                            (flags:
+ * GFP_KERNEL|__GFP_ZERO)
  *
- * Blanks, tabs and newlines may stand between any two of these. A word's meaning depends on the field that
- * it is compared with: number, range of numbers (LO..HI, in sets), symbol, string or function. */
+ * Blanks, tabs and newlines may stand between any two of these. A word's meaning depends on the
+ * field that it is compared with: number, range of numbers (LO..HI, in sets), symbol, string or
+ * function. */
 #include "router/filter_ast.h"
 
 #include <errno.h>
@@ -76,7 +78,8 @@ static bool is_blank(char c)
 
 static bool is_field_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '$';
 }
 
 static bool is_word_char(char c)
@@ -95,7 +98,8 @@ static bool take(struct parser *parser, const char *token)
 {
 	size_t size = strlen(token);
 
-	if (size > parser->ast->size - parser->at || memcmp(parser->ast->text + parser->at, token, size) != 0)
+	if (size > parser->ast->size - parser->at ||
+		memcmp(parser->ast->text + parser->at, token, size) != 0)
 		return false;
 	parser->at += (uint32_t)size;
 	return true;
@@ -130,17 +134,22 @@ static int parse_field(struct parser *parser, struct ast_node *test)
 	if (test->field.size)
 		return 0;
 	if (at_end(parser))
-		return filter_fail(parser->failure, here(parser, 1), "a comparison is missing at the end");
+		return filter_fail(
+			parser->failure, here(parser, 1), "a comparison is missing at the end");
 	if (c == ')')
-		return filter_fail(parser->failure, here(parser, 1), "a comparison is missing before ')'");
+		return filter_fail(
+			parser->failure, here(parser, 1), "a comparison is missing before ')'");
 	if (c == '"' || c == '\'')
-		return filter_fail(parser->failure, here(parser, 1), "a field's name is expected here, without quotes");
+		return filter_fail(parser->failure, here(parser, 1),
+			"a field's name is expected here, without quotes");
 	return filter_fail(parser->failure, here(parser, 1), "a field's name is expected here");
 }
 
 static int parse_suffix(struct parser *parser, struct ast_node *test)
 {
-	static const char *const names[] = { [AST_USTRING] = ".ustring", [AST_FUNCTION] = ".function" };
+	static const char *const names[] = {
+		[AST_USTRING] = ".ustring", [AST_FUNCTION] = ".function"
+	};
 	uint32_t start = parser->at;
 	struct filter_near near;
 	struct ast_piece piece;
@@ -153,13 +162,15 @@ static int parse_suffix(struct parser *parser, struct ast_node *test)
 	piece = (struct ast_piece){ start, parser->at - start };
 	filter_near_begin(&near, parser->ast->text + start, piece.size);
 	for (unsigned int i = AST_USTRING; i <= AST_FUNCTION; i++) {
-		if (piece.size == strlen(names[i]) && !memcmp(parser->ast->text + start, names[i], piece.size)) {
+		if (piece.size == strlen(names[i]) &&
+			!memcmp(parser->ast->text + start, names[i], piece.size)) {
 			test->suffix = (enum ast_suffix)i;
 			return 0;
 		}
 		filter_near_offer(&near, names[i], strlen(names[i]));
 	}
-	(void)filter_fail(parser->failure, piece, "'%.*s' is nothing that a field has: .ustring and .function are",
+	(void)filter_fail(parser->failure, piece,
+		"'%.*s' is nothing that a field has: .ustring and .function are",
 		(int)(piece.size < 40 ? piece.size : 40), parser->ast->text + start);
 	filter_near_end(&near, parser->failure);
 	return -EINVAL;
@@ -172,9 +183,20 @@ static int parse_operator(struct parser *parser, struct ast_node *test)
 		const char *text;
 		enum ast_op op;
 	} operators[] = {
-		{ "==", AST_EQ }, { "=~", AST_REGEX }, { "=", AST_LIKE }, { "!=", AST_NE }, { "!~", AST_NOT_GLOB },
-		{ "<=", AST_LE }, { "<", AST_LT }, { ">=", AST_GE }, { ">", AST_GT }, { "~", AST_GLOB },
-		{ "^=", AST_PREFIX }, { "$=", AST_SUFFIX }, { "*=", AST_SUBSTRING }, { "&", AST_BAND },
+		{ "==", AST_EQ },
+		{ "=~", AST_REGEX },
+		{ "=", AST_LIKE },
+		{ "!=", AST_NE },
+		{ "!~", AST_NOT_GLOB },
+		{ "<=", AST_LE },
+		{ "<", AST_LT },
+		{ ">=", AST_GE },
+		{ ">", AST_GT },
+		{ "~", AST_GLOB },
+		{ "^=", AST_PREFIX },
+		{ "$=", AST_SUFFIX },
+		{ "*=", AST_SUBSTRING },
+		{ "&", AST_BAND },
 	};
 	uint32_t start = parser->at;
 
@@ -204,8 +226,8 @@ static int parse_until(struct parser *parser, char end, const char *what, struct
 	const char *found = memchr(parser->ast->text + start, end, parser->ast->size - start);
 
 	if (!found)
-		return filter_fail(parser->failure, (struct ast_piece){ start - 1, 1 }, "%s is missing its closing %c", what,
-			end);
+		return filter_fail(parser->failure, (struct ast_piece){ start - 1, 1 },
+			"%s is missing its closing %c", what, end);
 	value->piece = (struct ast_piece){ start, (uint32_t)(found - (parser->ast->text + start)) };
 	parser->at = start + value->piece.size + 1;
 	return 0;
@@ -225,9 +247,11 @@ static int parse_word(struct parser *parser, struct ast_value *value)
 	if (value->piece.size)
 		return 0;
 	if (at_end(parser))
-		return filter_fail(parser->failure, here(parser, 1), "a value is missing at the end");
+		return filter_fail(
+			parser->failure, here(parser, 1), "a value is missing at the end");
 	if (peek(parser, 0) == '{')
-		return filter_fail(parser->failure, here(parser, 1), "braces follow `in` or CPUS only");
+		return filter_fail(
+			parser->failure, here(parser, 1), "braces follow `in` or CPUS only");
 	return filter_fail(parser->failure, here(parser, 1), "a value is expected here");
 }
 
@@ -261,10 +285,12 @@ static int parse_set(struct parser *parser, struct ast_node *test)
 	int error;
 
 	if (!take(parser, "{"))
-		return filter_fail(parser->failure, here(parser, 1), "a set of values in braces follows `in`: {1, 2}");
+		return filter_fail(parser->failure, here(parser, 1),
+			"a set of values in braces follows `in`: {1, 2}");
 	do {
 		if (++count > FILTER_SET_MAX) {
-			(void)filter_fail(parser->failure, here(parser, 1), "more than %d values in one set", FILTER_SET_MAX);
+			(void)filter_fail(parser->failure, here(parser, 1),
+				"more than %d values in one set", FILTER_SET_MAX);
 			return -E2BIG;
 		}
 		skip_blanks(parser);
@@ -276,7 +302,8 @@ static int parse_set(struct parser *parser, struct ast_node *test)
 	} while (take(parser, ","));
 	if (take(parser, "}"))
 		return 0;
-	return filter_fail(parser->failure, here(parser, 1), "the set goes on with a comma or ends with }");
+	return filter_fail(
+		parser->failure, here(parser, 1), "the set goes on with a comma or ends with }");
 }
 
 static int parse_test(struct parser *parser, struct ast_node **ret)
@@ -287,8 +314,8 @@ static int parse_test(struct parser *parser, struct ast_node **ret)
 	if (!test)
 		return -ENOMEM;
 	if (++parser->tests > FILTER_TESTS_MAX) {
-		(void)filter_fail(parser->failure, here(parser, 1), "more than %d comparisons in one filter",
-			FILTER_TESTS_MAX);
+		(void)filter_fail(parser->failure, here(parser, 1),
+			"more than %d comparisons in one filter", FILTER_TESTS_MAX);
 		return -E2BIG;
 	}
 	error = parse_field(parser, test);
@@ -320,8 +347,8 @@ static int parse_not(struct parser *parser, struct ast_node **ret)
 	int error;
 
 	if (parser->depth >= FILTER_DEPTH_MAX) {
-		(void)filter_fail(parser->failure, open, "more than %d parentheses and `!` inside each other",
-			FILTER_DEPTH_MAX);
+		(void)filter_fail(parser->failure, open,
+			"more than %d parentheses and `!` inside each other", FILTER_DEPTH_MAX);
 		return -E2BIG;
 	}
 	if (take(parser, "!")) {
@@ -346,7 +373,8 @@ static int parse_not(struct parser *parser, struct ast_node **ret)
 	if (!take(parser, ")")) {
 		if (at_end(parser))
 			return filter_fail(parser->failure, open, "this ( is never closed");
-		return filter_fail(parser->failure, here(parser, 1), "&&, || or ) is expected here");
+		return filter_fail(
+			parser->failure, here(parser, 1), "&&, || or ) is expected here");
 	}
 	return 0;
 }
@@ -408,13 +436,15 @@ static int parse_filter(struct parser *parser)
 	if (peek(parser, 0) == ')')
 		return filter_fail(parser->failure, here(parser, 1), "this ) was never opened");
 	if (peek(parser, 0) == '&' || peek(parser, 0) == '|')
-		return filter_fail(parser->failure, here(parser, 1), "&& or || is expected here, not %c alone",
-			peek(parser, 0));
-	return filter_fail(parser->failure, here(parser, 1), "&& or || is expected here, or the end");
+		return filter_fail(parser->failure, here(parser, 1),
+			"&& or || is expected here, not %c alone", peek(parser, 0));
+	return filter_fail(
+		parser->failure, here(parser, 1), "&& or || is expected here, or the end");
 }
 
 /* A list hangs its operands on their `next`; an operand that is itself a list was made before. */
-int filter_parse(const char *text, size_t size, struct filter_ast **ret, struct filter_failure *ret_failure)
+int filter_parse(
+	const char *text, size_t size, struct filter_ast **ret, struct filter_failure *ret_failure)
 {
 	struct parser parser = { .failure = ret_failure };
 	struct filter_ast *ast;
@@ -427,7 +457,8 @@ int filter_parse(const char *text, size_t size, struct filter_ast **ret, struct 
 		return -E2BIG;
 	}
 	if (memchr(text, '\0', size))
-		return filter_fail(ret_failure, (struct ast_piece){ (uint32_t)strnlen(text, size), 1 },
+		return filter_fail(ret_failure,
+			(struct ast_piece){ (uint32_t)strnlen(text, size), 1 },
 			"a filter holds no NUL byte");
 	ast = calloc(1, sizeof(*ast));
 	if (!ast)

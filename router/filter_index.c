@@ -1,30 +1,19 @@
 /* The programs of many consumers, matched at once.
  *
- *   consumers with equal programs --> one group --> ways in: (field, value) --> group    looked up by hash
- *                                                '-> or the list of groups that are tried one after another
+ *   consumers with equal programs --> one group --> ways in: (field, value) --> group    looked up
+ * by hash
+ *                                                '-> or the list of groups that are tried one after
+ * another
  *
- * A group whose program can only be true for some values of one field (one field per alternative) is found by
- * those values; what else its program asks is tried only then. The comparisons of all programs are kept once
- * each, and remember what they said of the event at hand. */
+ * A group whose program can only be true for some values of one field (one field per alternative)
+ * is found by those values; what else its program asks is tried only then. The comparisons of all
+ * programs are kept once each, and remember what they said of the event at hand. */
 #include "router/filter_program.h"
-#include "router/filter_table.h"
+#include "router/filter_shared.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* A comparison that at least one program uses. */
-struct shared_test {
-	struct table_link link; /* index->tests, by the comparison's hash */
-	struct filter_pred *pred;
-	uint32_t refs;
-	uint32_t number; /* in index->memory */
-};
-
-/* What a comparison said last, and of which event. */
-struct memory {
-	uint64_t event;
-	struct shared_test *test;
-	bool said;
-};
 
 struct group;
 
@@ -32,8 +21,8 @@ struct group;
 struct way_in {
 	struct table_link link; /* by_value->values */
 	struct group *group;
-	uint64_t value;           /* an order key, or for strings: */
-	const char *text;         /* borrowed from the group's tree */
+	uint64_t value;   /* an order key, or for strings: */
+	const char *text; /* borrowed from the group's tree */
 	size_t size;
 	const struct filter_code *rest; /* NULL: nothing else is asked */
 };
@@ -63,24 +52,23 @@ struct branch {
 
 struct group {
 	struct table_link link; /* index->groups, by the tree's hash */
-	struct filter_node *tree;
+	uint64_t found;         /* the event that it was last found for */
+	void *lone;             /* the only member's user, where there is just one */
+	size_t member_count, member_room;
+	struct member **members;
 	struct filter_code code; /* no ways in: the whole program */
+	struct filter_node *tree;
 	struct branch *branches;
 	size_t branch_count;
 	struct way_in *ways;
 	size_t way_count;
-	struct member **members;
-	size_t member_count, member_room;
-	uint64_t found; /* the event that it was last found for */
 	struct group *next, **previous; /* among index->tried, where it has no ways in */
 };
 
 struct filter_index {
 	uint64_t seed;
-	uint64_t event; /* counts the calls of filter_index_match */
-	struct filter_table tests, groups, members;
-	struct memory *memory;
-	size_t memory_count, memory_room;
+	struct filter_shared shared;
+	struct filter_table groups, members;
 	struct by_value *fields;
 	struct group *tried;
 	void **matched;
@@ -94,141 +82,13 @@ int filter_index_create(uint64_t seed, struct filter_index **ret)
 	if (!index)
 		return -ENOMEM;
 	index->seed = seed;
-	if (filter_table_create(&index->tests) || filter_table_create(&index->groups) ||
+	if (filter_shared_create(&index->shared) || filter_table_create(&index->groups) ||
 		filter_table_create(&index->members)) {
 		filter_index_release(index);
 		return -ENOMEM;
 	}
 	*ret = index;
 	return 0;
-}
-
-/* ---- shared comparisons ---- */
-
-static struct shared_test *find_test(const struct filter_index *index, const struct filter_pred *pred)
-{
-	for (struct table_link *link = filter_table_chain(&index->tests, pred->hash); link; link = link->next) {
-		struct shared_test *test = TABLE_ITEM(link, struct shared_test, link);
-
-		if (link->hash == pred->hash && filter_pred_equal(test->pred, pred))
-			return test;
-	}
-	return NULL;
-}
-
-/* A free number: numbers of comparisons that are gone are used again. */
-static int64_t new_number(struct filter_index *index)
-{
-	struct memory *moved;
-	size_t room;
-
-	for (size_t i = index->tests.count < index->memory_count ? 0 : index->memory_count; i < index->memory_count; i++)
-		if (!index->memory[i].test)
-			return (int64_t)i;
-	if (index->memory_count == index->memory_room) {
-		room = index->memory_room ? 2 * index->memory_room : 64;
-		moved = realloc(index->memory, room * sizeof(*moved));
-		if (!moved)
-			return -ENOMEM;
-		index->memory = moved;
-		index->memory_room = room;
-	}
-	index->memory[index->memory_count] = (struct memory){ 0 };
-	return (int64_t)index->memory_count++;
-}
-
-/* The number of a comparison, which gains a reference. */
-static int64_t use_test(void *context, struct filter_pred *pred)
-{
-	struct filter_index *index = context;
-	struct shared_test *test = find_test(index, pred);
-	int64_t number;
-
-	if (test) {
-		test->refs++;
-		return test->number;
-	}
-	test = calloc(1, sizeof(*test));
-	number = test ? new_number(index) : -ENOMEM;
-	if (number < 0) {
-		free(test);
-		return number;
-	}
-	test->pred = filter_pred_ref(pred);
-	test->refs = 1;
-	test->number = (uint32_t)number;
-	index->memory[number] = (struct memory){ .test = test };
-	filter_table_add(&index->tests, &test->link, pred->hash);
-	return number;
-}
-
-static void drop_test(struct filter_index *index, uint32_t number)
-{
-	struct shared_test *test = index->memory[number].test;
-
-	if (--test->refs)
-		return;
-	index->memory[number] = (struct memory){ 0 };
-	filter_table_remove(&index->tests, &test->link);
-	filter_pred_release(test->pred);
-	free(test);
-}
-
-static void drop_code(struct filter_index *index, struct filter_code *code)
-{
-	for (uint32_t i = 0; i < code->count; i++)
-		drop_test(index, code->steps[i].test);
-	filter_code_release(code);
-}
-
-/* Code whose comparisons are the index's. A failure half-way gives back what had been taken. */
-struct taking {
-	struct filter_index *index;
-	uint32_t *numbers;
-	size_t count;
-};
-
-static int64_t take_test(void *context, struct filter_pred *pred)
-{
-	struct taking *taking = context;
-	int64_t number = use_test(taking->index, pred);
-
-	if (number >= 0)
-		taking->numbers[taking->count++] = (uint32_t)number;
-	return number;
-}
-
-static int make_code(struct filter_index *index, const struct filter_node *tree, struct filter_code *ret)
-{
-	size_t tests = filter_node_count_tests(tree);
-	struct taking taking = { .index = index, .numbers = calloc(tests ? tests : 1, sizeof(uint32_t)) };
-	int error = taking.numbers ? filter_code_create(tree, take_test, &taking, ret) : -ENOMEM;
-
-	if (!error && !filter_code_check(ret, index->memory_count)) {
-		filter_code_release(ret);
-		error = -EBADMSG;
-	}
-	for (size_t i = 0; error && i < taking.count; i++)
-		drop_test(index, taking.numbers[i]);
-	free(taking.numbers);
-	return error;
-}
-
-static bool run(struct filter_index *index, const struct filter_code *code, const struct filter_event *event)
-{
-	uint32_t at = code->entry;
-
-	while (at < CODE_REJECT) {
-		const struct filter_step *step = &code->steps[at];
-		struct memory *memory = &index->memory[step->test];
-
-		if (memory->event != index->event) {
-			memory->event = index->event;
-			memory->said = filter_pred_test(memory->test->pred, event);
-		}
-		at = memory->said ? step->on_true : step->on_false;
-	}
-	return at == CODE_ACCEPT;
 }
 
 /* ---- ways in ---- */
@@ -263,7 +123,8 @@ static struct filter_pred *find_key(const struct filter_node *node)
 }
 
 /* The alternative without its key. *ret is NULL when nothing is left. */
-static int without_key(const struct filter_node *node, const struct filter_pred *key, struct filter_node **ret)
+static int without_key(
+	const struct filter_node *node, const struct filter_pred *key, struct filter_node **ret)
 {
 	struct filter_nodes rest = { 0 };
 	int error = 0;
@@ -304,14 +165,15 @@ static uint64_t hash_value(const struct filter_index *index, uint64_t value)
 	return filter_mix(value ^ index->seed);
 }
 
-static int make_branch(struct filter_index *index, const struct filter_node *node, struct branch *branch)
+static int make_branch(
+	struct filter_index *index, const struct filter_node *node, struct branch *branch)
 {
 	int error;
 
 	branch->key = find_key(node);
 	error = without_key(node, branch->key, &branch->rest);
 	if (!error && branch->rest)
-		error = make_code(index, branch->rest, &branch->code);
+		error = filter_shared_code(&index->shared, branch->rest, &branch->code);
 	if (error)
 		return error;
 	branch->field = find_field(index, branch->key);
@@ -402,7 +264,7 @@ static void group_release(struct filter_index *index, struct group *group)
 		for (size_t j = 0; j < count_values(group->branches[i].key); j++, way++)
 			filter_table_remove(&group->branches[i].field->values, &way->link);
 	for (size_t i = 0; i < group->branch_count; i++) {
-		drop_code(index, &group->branches[i].code);
+		filter_shared_drop(&index->shared, &group->branches[i].code);
 		filter_node_release(group->branches[i].rest);
 	}
 	if (group->previous) {
@@ -410,7 +272,7 @@ static void group_release(struct filter_index *index, struct group *group)
 		if (group->next)
 			group->next->previous = group->previous;
 	}
-	drop_code(index, &group->code);
+	filter_shared_drop(&index->shared, &group->code);
 	filter_node_release(group->tree);
 	free(group->branches);
 	free(group->ways);
@@ -420,7 +282,8 @@ static void group_release(struct filter_index *index, struct group *group)
 
 static struct group *find_group(const struct filter_index *index, const struct filter_node *tree)
 {
-	for (struct table_link *link = filter_table_chain(&index->groups, tree->hash); link; link = link->next) {
+	for (struct table_link *link = filter_table_chain(&index->groups, tree->hash); link;
+		link = link->next) {
 		struct group *group = TABLE_ITEM(link, struct group, link);
 
 		if (link->hash == tree->hash && filter_node_equal(group->tree, tree))
@@ -437,7 +300,8 @@ static int group_create(struct filter_index *index, struct filter_node *tree, st
 	if (!group)
 		return -ENOMEM;
 	group->tree = filter_node_ref(tree);
-	error = can_be_found(tree) ? make_ways(index, group) : make_code(index, tree, &group->code);
+	error = can_be_found(tree) ? make_ways(index, group)
+				   : filter_shared_code(&index->shared, tree, &group->code);
 	if (error) {
 		group_release(index, group);
 		return error;
@@ -473,7 +337,8 @@ static struct member *find_member(const struct filter_index *index, const void *
 {
 	uint64_t hash = hash_user(user);
 
-	for (struct table_link *link = filter_table_chain(&index->members, hash); link; link = link->next) {
+	for (struct table_link *link = filter_table_chain(&index->members, hash); link;
+		link = link->next) {
 		struct member *member = TABLE_ITEM(link, struct member, link);
 
 		if (member->user == user)
@@ -520,6 +385,7 @@ static void enter_group(struct group *group, struct member *member)
 	member->group = group;
 	member->place = group->member_count;
 	group->members[group->member_count++] = member;
+	group->lone = member->user;
 }
 
 /* The last member takes the free place. */
@@ -530,6 +396,7 @@ static void leave_group(struct member *member)
 
 	group->members[member->place] = last;
 	last->place = member->place;
+	group->lone = group->members[0]->user;
 }
 
 int filter_index_set(struct filter_index *index, void *user, const struct filter_program *program)
@@ -586,11 +453,8 @@ size_t filter_index_count(const struct filter_index *index)
 
 uint32_t filter_index_facts(const struct filter_index *index)
 {
-	uint32_t facts = 0;
+	uint32_t facts = filter_shared_facts(&index->shared);
 
-	for (size_t i = 0; i < index->memory_count; i++)
-		if (index->memory[i].test)
-			facts |= filter_field_fact(&index->memory[i].test->pred->field);
 	for (const struct by_value *field = index->fields; field; field = field->next)
 		if (field->values.count)
 			facts |= filter_field_fact(&field->field);
@@ -603,7 +467,8 @@ void filter_index_release(struct filter_index *index)
 		return;
 	for (size_t i = 0; index->members.buckets && i < index->members.room; i++) {
 		while (index->members.buckets[i]) {
-			const struct member *member = TABLE_ITEM(index->members.buckets[i], struct member, link);
+			const struct member *member =
+				TABLE_ITEM(index->members.buckets[i], struct member, link);
 
 			(void)filter_index_remove(index, member->user);
 		}
@@ -616,10 +481,9 @@ void filter_index_release(struct filter_index *index)
 		filter_pred_release(field->pred);
 		free(field);
 	}
-	free(index->tests.buckets);
+	filter_shared_release(&index->shared);
 	free(index->groups.buckets);
 	free(index->members.buckets);
-	free(index->memory);
 	free(index->matched);
 	free(index);
 }
@@ -628,14 +492,18 @@ void filter_index_release(struct filter_index *index)
 
 static size_t accept(struct filter_index *index, struct group *group, size_t count)
 {
-	group->found = index->event;
+	group->found = index->shared.event;
+	if (group->member_count == 1) {
+		index->matched[count++] = group->lone;
+		return count;
+	}
 	for (size_t i = 0; i < group->member_count; i++)
 		index->matched[count++] = group->members[i]->user;
 	return count;
 }
 
-static size_t match_ways(struct filter_index *index, struct by_value *field, const struct filter_event *event,
-	size_t count)
+static size_t match_ways(struct filter_index *index, struct by_value *field,
+	const struct filter_event *event, size_t count)
 {
 	const char *text = NULL;
 	uint64_t value = 0, hash;
@@ -651,29 +519,32 @@ static size_t match_ways(struct filter_index *index, struct by_value *field, con
 			return count;
 		hash = filter_hash_text(index->seed, text, size);
 	}
-	for (struct table_link *link = filter_table_chain(&field->values, hash); link; link = link->next) {
+	for (struct table_link *link = filter_table_chain(&field->values, hash); link;
+		link = link->next) {
 		const struct way_in *way = TABLE_ITEM(link, struct way_in, link);
 
-		if (link->hash != hash || way->group->found == index->event)
+		if (link->hash != hash || way->group->found == index->shared.event)
 			continue;
-		if (text ? way->size != size || memcmp(way->text, text, size) != 0 : way->value != value)
+		if (text ? way->size != size || memcmp(way->text, text, size) != 0
+			 : way->value != value)
 			continue;
-		if (!way->rest || run(index, way->rest, event))
+		if (!way->rest || filter_shared_run(&index->shared, way->rest, event))
 			count = accept(index, way->group, count);
 	}
 	return count;
 }
 
-size_t filter_index_match(struct filter_index *index, const struct filter_event *event, void *const **ret_users)
+size_t filter_index_match(
+	struct filter_index *index, const struct filter_event *event, void *const **ret_users)
 {
 	size_t count = 0;
 
-	index->event++;
+	index->shared.event++;
 	for (struct by_value *field = index->fields; field; field = field->next)
 		if (field->values.count)
 			count = match_ways(index, field, event, count);
 	for (struct group *group = index->tried; group; group = group->next)
-		if (run(index, &group->code, event))
+		if (filter_shared_run(&index->shared, &group->code, event))
 			count = accept(index, group, count);
 	*ret_users = index->matched;
 	return count;

@@ -1,48 +1,29 @@
-/* What of a filter the kernel can do: text for an event's `filter` file that lets pass at least what the filter
- * accepts. Comparisons that the kernel lacks, or takes for something else, count as true; since trees know no
+/* What of a filter the kernel can do: text for an event's `filter` file that lets pass at least
+ * what the filter accepts. Comparisons that the kernel lacks, or takes for something else, count as
+ * true; since trees know no
  * `!`, that only ever makes more events pass.
  *
- * Seen in kernel/trace/trace_events_filter.c and tried on a running kernel:
- * - a text of a page or more, and a string of 256 bytes or more, are refused; nothing in quotes is escaped
- * - "*x" looks at the last bytes of a char array, behind the NUL; "*x*" finds what is left there; a pattern
- *   that begins with a digit is a plain string. One with a backslash goes to the full glob matcher, which
- *   has none of this: so one is put before a letter that doesn't need it
- * - a string of length 0 (no NUL either) is compared with whatever lies there, and so is one without its NUL
- * - CPU & MASK is always false */
-#include "router/filter_out.h"
-#include "router/filter_program.h"
+ * Seen in kernel/trace/trace_events_filter.c and tried on a running kernel: a text of a page or
+ * more is refused; CPU & MASK is always false; a list of CPUs that names one which the machine
+ * hasn't is refused. */
+#include "router/filter_kernel.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define KERNEL_STRING_MAX 255
 /* A value with more bits than this under one mask would need a term for each. */
 #define KERNEL_BITS_MAX 8
 
-struct kernel_writer {
-	struct filter_out out;
-	size_t most; /* terms that one set or list may have; beyond, it is coarsened */
-	bool exact;
-	int error;
-};
-
-/* Whether something was written, or "true" is all that can be said. */
-enum written { WRITTEN_TEXT, WRITTEN_ALL };
-
-static enum written widen(struct kernel_writer *writer)
-{
-	writer->exact = false;
-	return WRITTEN_ALL;
-}
-
 /* ---- numbers ---- */
 
-static void write_number(struct kernel_writer *writer, const struct filter_field *field, const char *op, uint64_t value)
+static void write_number(struct kernel_writer *writer, const struct filter_field *field,
+	const char *op, uint64_t value)
 {
 	if (field->is_signed)
-		filter_out_add(&writer->out, "%s %s %" PRId64, field->kernel_name, op, (int64_t)value);
+		filter_out_add(
+			&writer->out, "%s %s %" PRId64, field->kernel_name, op, (int64_t)value);
 	else
 		filter_out_add(&writer->out, "%s %s %" PRIu64, field->kernel_name, op, value);
 }
@@ -54,16 +35,20 @@ static size_t count_terms(const struct filter_ranges *ranges, struct filter_rang
 	for (size_t i = 0; i < ranges->count; i++) {
 		struct filter_range range = ranges->at[i];
 
-		terms += range.low == range.high || range.low == domain.low || range.high == domain.high ? 1 : 2;
+		terms += range.low == range.high || range.low == domain.low ||
+					 range.high == domain.high
+				 ? 1
+				 : 2;
 	}
 	return terms;
 }
 
-static void write_range(struct kernel_writer *writer, const struct filter_field *field, struct filter_range range,
-	bool inside)
+static void write_range(struct kernel_writer *writer, const struct filter_field *field,
+	struct filter_range range, bool inside)
 {
 	struct filter_range domain = filter_field_domain(field);
-	uint64_t low = filter_field_key(field, range.low), high = filter_field_key(field, range.high);
+	uint64_t low = filter_field_key(field, range.low),
+		 high = filter_field_key(field, range.high);
 
 	if (range.low == range.high) {
 		write_number(writer, field, inside ? "==" : "!=", low);
@@ -81,8 +66,8 @@ static void write_range(struct kernel_writer *writer, const struct filter_field 
 }
 
 /* As a list of what is in, or of what is out, whichever is shorter. */
-static void write_set(struct kernel_writer *writer, const struct filter_field *field, const struct filter_ranges *ranges,
-	bool inside)
+static void write_set(struct kernel_writer *writer, const struct filter_field *field,
+	const struct filter_ranges *ranges, bool inside)
 {
 	if (ranges->count > 1)
 		filter_out_add(&writer->out, "(");
@@ -95,7 +80,8 @@ static void write_set(struct kernel_writer *writer, const struct filter_field *f
 		filter_out_add(&writer->out, ")");
 }
 
-static enum written write_ranges(struct kernel_writer *writer, const struct filter_pred *pred)
+static enum kernel_written write_ranges(
+	struct kernel_writer *writer, const struct filter_pred *pred)
 {
 	struct filter_range domain = filter_field_domain(&pred->field);
 	struct filter_ranges coarse, rest;
@@ -103,14 +89,14 @@ static enum written write_ranges(struct kernel_writer *writer, const struct filt
 
 	if (filter_ranges_coarsen(&pred->ranges, writer->most, &coarse)) {
 		writer->error = -ENOMEM;
-		return WRITTEN_ALL;
+		return KERNEL_ALL;
 	}
 	if (coarse.count < pred->ranges.count)
 		writer->exact = false;
 	if (filter_ranges_complement(&coarse, domain, &rest)) {
 		free(coarse.at);
 		writer->error = -ENOMEM;
-		return WRITTEN_ALL;
+		return KERNEL_ALL;
 	}
 	inside = count_terms(&coarse, domain) <= count_terms(&rest, domain);
 	/* Nothing is out: the kernel's fields are always there. */
@@ -119,7 +105,7 @@ static enum written write_ranges(struct kernel_writer *writer, const struct filt
 	free(coarse.at);
 	inside = rest.count;
 	free(rest.at);
-	return inside ? WRITTEN_TEXT : WRITTEN_ALL;
+	return inside ? KERNEL_TEXT : KERNEL_ALL;
 }
 
 static uint64_t sign_extended(const struct filter_field *field, uint64_t bits)
@@ -129,8 +115,9 @@ static uint64_t sign_extended(const struct filter_field *field, uint64_t bits)
 	return field->is_signed ? (uint64_t)((int64_t)(bits << shift) >> shift) : bits;
 }
 
-/* The kernel's & says "some of these bits": each bit of the value by itself, and none of the others. */
-static enum written write_bits(struct kernel_writer *writer, const struct filter_pred *pred)
+/* The kernel's & says "some of these bits": each bit of the value by itself, and none of the
+ * others. */
+static enum kernel_written write_bits(struct kernel_writer *writer, const struct filter_pred *pred)
 {
 	const struct filter_field *field = &pred->field;
 	uint64_t clear = pred->mask & ~pred->value, set = pred->value;
@@ -138,7 +125,7 @@ static enum written write_bits(struct kernel_writer *writer, const struct filter
 	bool several;
 
 	if (field->source != FROM_PAYLOAD || __builtin_popcountll(set) > KERNEL_BITS_MAX)
-		return widen(writer);
+		return kernel_widen(writer);
 	several = __builtin_popcountll(set) + (clear != 0) > 1;
 	filter_out_add(&writer->out, several ? "(" : "");
 	for (; set; set &= set - 1) {
@@ -153,231 +140,39 @@ static enum written write_bits(struct kernel_writer *writer, const struct filter
 		filter_out_add(&writer->out, pred->negated ? "" : ")");
 	}
 	filter_out_add(&writer->out, several ? ")" : "");
-	return WRITTEN_TEXT;
-}
-
-/* ---- strings ---- */
-
-/* A string's place as the kernel's matchers see it. */
-struct kernel_string {
-	bool dynamic;    /* __data_loc or __rel_loc */
-	bool relative;
-	bool terminated;
-	uint16_t type; /* the event's number */
-};
-
-static bool describe_string(const struct filter_field *field, struct kernel_string *ret)
-{
-	const struct schema_field *row;
-
-	if (!field->kernel_name)
-		return false;
-	*ret = (struct kernel_string){ .terminated = field->terminated };
-	if (field->source != FROM_PAYLOAD)
-		return true;
-	row = &field->schema->fields[field->index];
-	ret->dynamic = row->place != SCHEMA_FIXED;
-	ret->relative = row->place == SCHEMA_REL_LOC;
-	ret->type = (uint16_t)field->schema->header.event_type;
-	return !ret->dynamic || row->size == 4;
-}
-
-/* The kernel takes the string of a location word of 0 from the event's first bytes, which are its type. Whether
- * those can't be taken for a text that begins with `text`. */
-static bool differs_from_type(const struct kernel_string *string, const char *text, size_t size)
-{
-	char bytes[sizeof(string->type)];
-
-	memcpy(bytes, &string->type, sizeof(bytes));
-	if (!string->type || string->relative || !size)
-		return false;
-	return text[0] != bytes[0] || (size > 1 && text[1] != bytes[1]);
-}
-
-static bool can_be_quoted(const char *text, size_t size)
-{
-	return size <= KERNEL_STRING_MAX && !(memchr(text, '"', size) && memchr(text, '\'', size));
-}
-
-static enum written write_literal(struct kernel_writer *writer, const struct filter_pred *pred,
-	const struct filter_string *text)
-{
-	struct kernel_string string;
-
-	if (!describe_string(&pred->field, &string) || !can_be_quoted(text->at, text->size))
-		return widen(writer);
-	if (string.dynamic) {
-		bool good = pred->negated ? !text->size || (string.terminated && differs_from_type(&string, text->at, text->size)) :
-					    text->size > 0;
-
-		if (!good)
-			return widen(writer);
-		writer->exact = false;
-	}
-	filter_out_add(&writer->out, "%s %s ", pred->field.kernel_name, pred->negated ? "!=" : "==");
-	filter_out_quoted(&writer->out, text->at, text->size);
-	return WRITTEN_TEXT;
-}
-
-/* What all strings of a set begin with. */
-static size_t common_prefix(const struct filter_strings *strings)
-{
-	size_t size = strings->at[0].size;
-
-	for (size_t i = 1; i < strings->count; i++) {
-		size_t same = 0;
-
-		while (same < size && same < strings->at[i].size && strings->at[i].at[same] == strings->at[0].at[same])
-			same++;
-		size = same;
-	}
-	return size;
-}
-
-/* A pattern of one of the four shapes as text for ~ : escaped, and so that the kernel uses its glob matcher for
- * all but a plain prefix. Returns false if it doesn't fit. */
-static bool spell_pattern(enum filter_glob_shape shape, const char *text, size_t size, char *out, size_t room,
-	bool *ret_plain)
-{
-	bool general = shape == GLOB_GENERAL, escaped = general;
-	size_t used = 0;
-
-	if (2 * size + 3 > room)
-		return false;
-	if (shape == GLOB_SUFFIX || shape == GLOB_SUBSTRING)
-		out[used++] = '*';
-	for (size_t i = 0; i < size; i++) {
-		bool special = !general && strchr("*?[\\", text[i]);
-		bool first = !i && (general ? text[i] == '!' || (text[i] >= '0' && text[i] <= '9') :
-					      shape != GLOB_PREFIX || text[i] == '!' || (text[i] >= '0' && text[i] <= '9'));
-
-		if (special || first) {
-			out[used++] = '\\';
-			escaped = true;
-		}
-		out[used++] = text[i];
-	}
-	if (shape == GLOB_PREFIX || shape == GLOB_SUBSTRING)
-		out[used++] = '*';
-	out[used] = '\0';
-	*ret_plain = !escaped;
-	return can_be_quoted(out, used);
-}
-
-/* Whether the kernel's matcher says no to nothing that the filter says yes to. */
-static bool pattern_is_safe(const struct filter_pred *pred, const struct kernel_string *string, bool plain)
-{
-	/* Without a NUL the glob matcher reads on: it may find more behind, and may miss an end. */
-	if (!string->terminated && !plain && (pred->negated || pred->shape != GLOB_SUBSTRING))
-		return false;
-	if (!string->dynamic)
-		/* A longer text than fits never matches here, but may in what follows the field. */
-		return !pred->negated || pred->shape == GLOB_GENERAL || pred->text_size <= pred->field.size ||
-			!pred->field.size;
-	if (pred->negated && pred->shape == GLOB_PREFIX)
-		return differs_from_type(string, pred->text, pred->text_size);
-	return !filter_pred_test_text(pred, "", 0);
-}
-
-static enum written write_pattern(struct kernel_writer *writer, const struct filter_pred *pred)
-{
-	char spelt[2 * KERNEL_STRING_MAX + 8];
-	struct kernel_string string;
-	bool plain;
-
-	if (!describe_string(&pred->field, &string) ||
-		!spell_pattern(pred->shape, pred->text, pred->text_size, spelt, sizeof(spelt), &plain) ||
-		!pattern_is_safe(pred, &string, plain))
-		return widen(writer);
-	if (string.dynamic || !string.terminated)
-		writer->exact = false;
-	filter_out_add(&writer->out, "%s%s ~ ", pred->negated ? "!(" : "", pred->field.kernel_name);
-	filter_out_quoted(&writer->out, spelt, strlen(spelt));
-	filter_out_add(&writer->out, pred->negated ? ")" : "");
-	return WRITTEN_TEXT;
-}
-
-/* Too many strings to list: what they all begin with. */
-static enum written write_prefix_of(struct kernel_writer *writer, const struct filter_pred *pred)
-{
-	struct filter_pred prefix = *pred;
-
-	writer->exact = false;
-	prefix.kind = PRED_PATTERN;
-	prefix.shape = GLOB_PREFIX;
-	prefix.text_size = common_prefix(&pred->strings);
-	prefix.text = pred->strings.at[0].at;
-	return prefix.text_size ? write_pattern(writer, &prefix) : WRITTEN_ALL;
-}
-
-static enum written write_strings(struct kernel_writer *writer, const struct filter_pred *pred)
-{
-	size_t start = writer->out.size, count = pred->strings.count, written = 0;
-	struct kernel_string string;
-
-	/* Any string will do, but an unreadable one is none. */
-	if (!count && (!describe_string(&pred->field, &string) || string.dynamic))
-		return widen(writer);
-	if (count > writer->most) {
-		if (!pred->negated)
-			return write_prefix_of(writer, pred);
-		count = writer->most;
-		writer->exact = false;
-	}
-	if (count > 1)
-		filter_out_add(&writer->out, "(");
-	for (size_t i = 0; i < count; i++) {
-		size_t before = writer->out.size;
-
-		if (written)
-			filter_out_add(&writer->out, pred->negated ? " && " : " || ");
-		if (write_literal(writer, pred, &pred->strings.at[i]) == WRITTEN_TEXT) {
-			written++;
-			continue;
-		}
-		/* "Or true" is true; "and true" is nothing. */
-		writer->out.size = before;
-		if (!pred->negated) {
-			written = 0;
-			break;
-		}
-	}
-	if (!written) {
-		writer->out.size = start;
-		return WRITTEN_ALL;
-	}
-	if (count > 1)
-		filter_out_add(&writer->out, ")");
-	return WRITTEN_TEXT;
+	return KERNEL_TEXT;
 }
 
 /* ---- the tree ---- */
 
-static enum written write_test(struct kernel_writer *writer, const struct filter_pred *pred)
+static enum kernel_written write_test(struct kernel_writer *writer, const struct filter_pred *pred)
 {
 	if (!pred->field.kernel_name)
-		return widen(writer);
+		return kernel_widen(writer);
 	switch (pred->kind) {
 	case PRED_RANGES:
 		return write_ranges(writer, pred);
 	case PRED_BITS:
 		return write_bits(writer, pred);
 	case PRED_STRINGS:
-		return write_strings(writer, pred);
+		return filter_kernel_strings(writer, pred);
 	case PRED_PATTERN:
-		return write_pattern(writer, pred);
+		return filter_kernel_pattern(writer, pred);
 	case PRED_REGEX:
 	case PRED_CPUS:
 	default:
-		return widen(writer);
+		return kernel_widen(writer);
 	}
 }
 
-static const struct filter_pred *same_kind(const struct filter_node *node, const struct filter_pred *wanted)
+static const struct filter_pred *same_kind(
+	const struct filter_node *node, const struct filter_pred *wanted)
 {
 	if (node->kind == NODE_TEST)
-		return node->pred->kind == wanted->kind && filter_field_equal(&node->pred->field, &wanted->field) ? node->pred :
-														    NULL;
+		return node->pred->kind == wanted->kind &&
+				       filter_field_equal(&node->pred->field, &wanted->field)
+			       ? node->pred
+			       : NULL;
 	for (size_t i = 0; node->kind == NODE_AND && i < node->count; i++) {
 		const struct filter_pred *found = same_kind(node->children[i], wanted);
 
@@ -387,8 +182,10 @@ static const struct filter_pred *same_kind(const struct filter_node *node, const
 	return NULL;
 }
 
-/* What all alternatives say of the field of `first`, merged. Returns 1, 0 (one says nothing) or -ENOMEM. */
-static int merge_alternatives(const struct filter_node *list, const struct filter_pred *first, struct filter_pred **ret)
+/* What all alternatives say of the field of `first`, merged. Returns 1, 0 (one says nothing) or
+ * -ENOMEM. */
+static int merge_alternatives(
+	const struct filter_node *list, const struct filter_pred *first, struct filter_pred **ret)
 {
 	struct filter_pred *sum = filter_pred_ref((struct filter_pred *)first), *more;
 
@@ -405,7 +202,8 @@ static int merge_alternatives(const struct filter_node *list, const struct filte
 	return 1;
 }
 
-/* Alternatives that are too many: (a == 1 && b == 2) || (a == 3 && b == 4) becomes a in {1, 3} && b in {2, 4}. */
+/* Alternatives that are too many: (a == 1 && b == 2) || (a == 3 && b == 4) becomes a in {1, 3} && b
+ * in {2, 4}. */
 static int make_hull(const struct filter_node *list, struct filter_node **ret)
 {
 	const struct filter_node *first = list->children[0];
@@ -413,7 +211,8 @@ static int make_hull(const struct filter_node *list, struct filter_node **ret)
 	struct filter_nodes parts = { 0 };
 
 	for (size_t i = 0; i < count; i++) {
-		const struct filter_node *part = first->kind == NODE_AND ? first->children[i] : first;
+		const struct filter_node *part =
+			first->kind == NODE_AND ? first->children[i] : first;
 		struct filter_pred *pred;
 		int merged = 0;
 
@@ -429,17 +228,19 @@ static int make_hull(const struct filter_node *list, struct filter_node **ret)
 	return filter_node_join(true, &parts, ret);
 }
 
-static enum written write_node(struct kernel_writer *writer, const struct filter_node *node, bool inside);
+static enum kernel_written write_node(
+	struct kernel_writer *writer, const struct filter_node *node, bool inside);
 
-static enum written write_hull(struct kernel_writer *writer, const struct filter_node *node, bool inside)
+static enum kernel_written write_hull(
+	struct kernel_writer *writer, const struct filter_node *node, bool inside)
 {
-	enum written written = WRITTEN_ALL;
+	enum kernel_written written = KERNEL_ALL;
 	struct filter_node *hull;
 
 	writer->exact = false;
 	if (make_hull(node, &hull)) {
 		writer->error = -ENOMEM;
-		return WRITTEN_ALL;
+		return KERNEL_ALL;
 	}
 	if (hull->kind != NODE_ALL)
 		written = write_node(writer, hull, inside);
@@ -447,7 +248,8 @@ static enum written write_hull(struct kernel_writer *writer, const struct filter
 	return written;
 }
 
-static enum written write_list(struct kernel_writer *writer, const struct filter_node *node, bool inside)
+static enum kernel_written write_list(
+	struct kernel_writer *writer, const struct filter_node *node, bool inside)
 {
 	size_t start = writer->out.size, count = node->count, written = 0;
 	bool both = node->kind == NODE_AND;
@@ -464,7 +266,7 @@ static enum written write_list(struct kernel_writer *writer, const struct filter
 
 		if (written)
 			filter_out_add(&writer->out, both ? " && " : " || ");
-		if (write_node(writer, node->children[i], true) == WRITTEN_TEXT) {
+		if (write_node(writer, node->children[i], true) == KERNEL_TEXT) {
 			written++;
 			continue;
 		}
@@ -476,14 +278,15 @@ static enum written write_list(struct kernel_writer *writer, const struct filter
 	}
 	if (!written) {
 		writer->out.size = start;
-		return WRITTEN_ALL;
+		return KERNEL_ALL;
 	}
 	filter_out_add(&writer->out, inside ? ")" : "");
-	return WRITTEN_TEXT;
+	return KERNEL_TEXT;
 }
 
 /* `inside`: a list stands in another and needs parentheses. */
-static enum written write_node(struct kernel_writer *writer, const struct filter_node *node, bool inside)
+static enum kernel_written write_node(
+	struct kernel_writer *writer, const struct filter_node *node, bool inside)
 {
 	switch (node->kind) {
 	case NODE_TEST:
@@ -494,20 +297,23 @@ static enum written write_node(struct kernel_writer *writer, const struct filter
 	case NODE_NONE:
 		/* No event has a type below 0. */
 		filter_out_add(&writer->out, "common_type < 0");
-		return WRITTEN_TEXT;
+		return KERNEL_TEXT;
 	case NODE_ALL:
 	default:
-		return WRITTEN_ALL;
+		return KERNEL_ALL;
 	}
 }
 
-/* The tree with "true" for what the kernel can't do, simplified: widening may have made terms equal. */
+/* The tree with "true" for what the kernel can't do, simplified: widening may have made terms
+ * equal. */
 static int reduce(const struct filter_node *node, bool *exact, struct filter_node **ret)
 {
-	struct kernel_writer writer = { .out = { .limit = SIZE_MAX }, .most = SIZE_MAX, .exact = true };
+	struct kernel_writer writer = {
+		.out = { .limit = SIZE_MAX }, .most = SIZE_MAX, .exact = true
+	};
 	struct filter_nodes parts = { 0 };
 	struct filter_node *part;
-	enum written written;
+	enum kernel_written written;
 	int error = 0;
 
 	if (node->kind == NODE_TEST) {
@@ -516,7 +322,8 @@ static int reduce(const struct filter_node *node, bool *exact, struct filter_nod
 		if (writer.error || writer.out.failed)
 			return -ENOMEM;
 		*exact &= writer.exact;
-		*ret = written == WRITTEN_ALL ? filter_node_constant(true) : filter_node_ref((struct filter_node *)node);
+		*ret = written == KERNEL_ALL ? filter_node_constant(true)
+					     : filter_node_ref((struct filter_node *)node);
 		return *ret ? 0 : -ENOMEM;
 	}
 	if (node->kind != NODE_AND && node->kind != NODE_OR) {
@@ -543,21 +350,25 @@ static int finish_text(struct kernel_writer *writer, char **ret_text, bool *ret_
 	return 0;
 }
 
-static int write_tree(const struct filter_node *tree, bool exact, size_t room, char **ret_text, bool *ret_exact)
+static int write_tree(
+	const struct filter_node *tree, bool exact, size_t room, char **ret_text, bool *ret_exact)
 {
 	static const size_t steps[] = { SIZE_MAX, 128, 32, 8, 2, 1 };
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		struct kernel_writer writer = { .out = { .limit = room }, .most = steps[i], .exact = exact };
-		enum written written = write_node(&writer, tree, false);
+		struct kernel_writer writer = {
+			.out = { .limit = room }, .most = steps[i], .exact = exact
+		};
+		enum kernel_written written = write_node(&writer, tree, false);
 
-		if (!writer.error && !writer.out.failed && !writer.out.full && written == WRITTEN_TEXT)
+		if (!writer.error && !writer.out.failed && !writer.out.full &&
+			written == KERNEL_TEXT)
 			return finish_text(&writer, ret_text, ret_exact);
 		free(writer.out.at);
 		if (writer.error || writer.out.failed)
 			return -ENOMEM;
 		exact &= writer.exact && !writer.out.full;
-		if (written == WRITTEN_ALL && !writer.out.full)
+		if (written == KERNEL_ALL && !writer.out.full)
 			break;
 	}
 	*ret_exact = exact;
@@ -565,7 +376,8 @@ static int write_tree(const struct filter_node *tree, bool exact, size_t room, c
 	return *ret_text ? 0 : -ENOMEM;
 }
 
-int filter_kernel_text(const struct filter_program *program, size_t room, char **ret_text, bool *ret_exact)
+int filter_kernel_text(
+	const struct filter_program *program, size_t room, char **ret_text, bool *ret_exact)
 {
 	struct filter_node *tree;
 	bool exact = true;

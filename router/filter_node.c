@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pairs of children are compared with each other up to this many children; beyond it only with those that
- * are single comparisons, which are few after merging. */
+/* Pairs of children are compared with each other up to this many children; beyond it only with
+ * those that are single comparisons, which are few after merging. */
 #define NODE_PAIRS_MAX 128
 
 static struct filter_node *node_create(enum node_kind kind)
@@ -69,7 +69,8 @@ int filter_nodes_add(struct filter_nodes *nodes, struct filter_node *node)
 		return -ENOMEM;
 	if (nodes->count == nodes->room) {
 		size_t room = nodes->room ? 2 * nodes->room : 8;
-		struct filter_node **moved = realloc(nodes->at, room * sizeof(struct filter_node *));
+		struct filter_node **moved =
+			realloc(nodes->at, room * sizeof(struct filter_node *));
 
 		if (!moved) {
 			filter_node_release(node);
@@ -161,7 +162,8 @@ bool filter_node_implies(const struct filter_node *a, const struct filter_node *
 		return true;
 	if (b->kind == NODE_OR)
 		return implies_some(a, b);
-	return a->kind == NODE_TEST && b->kind == NODE_TEST && filter_pred_implies(a->pred, b->pred);
+	return a->kind == NODE_TEST && b->kind == NODE_TEST &&
+	       filter_pred_implies(a->pred, b->pred);
 }
 
 bool filter_node_test_event(const struct filter_node *node, const struct filter_event *event)
@@ -201,8 +203,8 @@ static void drop_all(struct filter_nodes *children)
 		drop(children, 0);
 }
 
-/* A child of the joined kind is replaced by its own children; what changes nothing (ALL under "and") goes.
- * *ret_decided: a child alone decides (NONE under "and"). */
+/* A child of the joined kind is replaced by its own children; what changes nothing (ALL under
+ * "and") goes. *ret_decided: a child alone decides (NONE under "and"). */
 static int flatten(bool both, struct filter_nodes *children, bool *ret_decided)
 {
 	enum node_kind same = both ? NODE_AND : NODE_OR, neutral = both ? NODE_ALL : NODE_NONE;
@@ -231,7 +233,8 @@ static int flatten(bool both, struct filter_nodes *children, bool *ret_decided)
 /* Comparisons that filter_pred_merge may join stand side by side in this order. */
 static int compare_fields(const void *left, const void *right)
 {
-	const struct filter_node *a = *(struct filter_node *const *)left, *b = *(struct filter_node *const *)right;
+	const struct filter_node *a = *(struct filter_node *const *)left,
+				 *b = *(struct filter_node *const *)right;
 
 	if (a->kind != b->kind)
 		return a->kind < b->kind ? -1 : 1;
@@ -241,10 +244,13 @@ static int compare_fields(const void *left, const void *right)
 		return a->pred->kind < b->pred->kind ? -1 : 1;
 	if (a->pred->field.source != b->pred->field.source)
 		return a->pred->field.source < b->pred->field.source ? -1 : 1;
-	return a->pred->field.index < b->pred->field.index ? -1 : a->pred->field.index > b->pred->field.index;
+	return a->pred->field.index < b->pred->field.index
+		       ? -1
+		       : a->pred->field.index > b->pred->field.index;
 }
 
-/* Joins the children at i and i + 1 into the one at i + 1 and leaves NULL at i. Returns 1, 0 or -ENOMEM. */
+/* Joins the children at i and i + 1 into the one at i + 1 and leaves NULL at i. Returns 1, 0 or
+ * -ENOMEM. */
 static int merge_pair(bool both, struct filter_nodes *children, size_t i)
 {
 	struct filter_node **pair = children->at + i, *node;
@@ -276,8 +282,8 @@ void filter_nodes_compact(struct filter_nodes *nodes)
 	nodes->count = kept;
 }
 
-/* One comparison in place of those of one field that can be merged: in pairs, then pairs of pairs, so that a
- * thousand equalities take ten rounds and not a thousand ever longer copies. */
+/* One comparison in place of those of one field that can be merged: in pairs, then pairs of pairs,
+ * so that a thousand equalities take ten rounds and not a thousand ever longer copies. */
 static int merge_tests(bool both, struct filter_nodes *children)
 {
 	bool again = children->count > 1;
@@ -300,7 +306,8 @@ static int merge_tests(bool both, struct filter_nodes *children)
 	return 0;
 }
 
-/* Drops what another child makes superfluous: under "or" what implies another, under "and" what is implied. */
+/* Drops what another child makes superfluous: under "or" what implies another, under "and" what is
+ * implied. */
 static void absorb(bool both, struct filter_nodes *children)
 {
 	bool pairs = children->count <= NODE_PAIRS_MAX;
@@ -311,9 +318,11 @@ static void absorb(bool both, struct filter_nodes *children)
 		for (size_t j = 0; keep && j < children->count; j++) {
 			struct filter_node *other = children->at[j];
 
-			if (!other || i == j || !(pairs || keep->kind == NODE_TEST || keep->hash == other->hash))
+			if (!other || i == j ||
+				!(pairs || keep->kind == NODE_TEST || keep->hash == other->hash))
 				continue;
-			if (both ? !filter_node_implies(keep, other) : !filter_node_implies(other, keep))
+			if (both ? !filter_node_implies(keep, other)
+				 : !filter_node_implies(other, keep))
 				continue;
 			filter_node_release(other);
 			children->at[j] = NULL;
@@ -334,10 +343,12 @@ static int compare_nodes(const struct filter_node *a, const struct filter_node *
 	return way ? way : (a->count > b->count) - (a->count < b->count);
 }
 
-/* A canonical order, so that equal filters are equal trees, and one that is good to evaluate and to read. */
+/* A canonical order, so that equal filters are equal trees, and one that is good to evaluate and to
+ * read. */
 static int compare_children(const void *left, const void *right)
 {
-	return compare_nodes(*(struct filter_node *const *)left, *(struct filter_node *const *)right);
+	return compare_nodes(
+		*(struct filter_node *const *)left, *(struct filter_node *const *)right);
 }
 
 static int make_join(bool both, struct filter_nodes *children, struct filter_node **ret)
@@ -345,7 +356,8 @@ static int make_join(bool both, struct filter_nodes *children, struct filter_nod
 	struct filter_node *node;
 
 	if (children->count <= 1) {
-		*ret = children->count ? filter_node_ref(children->at[0]) : filter_node_constant(both);
+		*ret = children->count ? filter_node_ref(children->at[0])
+				       : filter_node_constant(both);
 		return *ret ? 0 : -ENOMEM;
 	}
 	node = node_create(both ? NODE_AND : NODE_OR);

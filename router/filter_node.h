@@ -1,6 +1,6 @@
-/* A compiled filter as a tree of comparisons under "and" and "or" only: `!` has been carried down to the
- * comparisons. Immutable and counted by reference. The constructors simplify, so a tree is as small as they
- * can make it. */
+/* A compiled filter as a tree of comparisons under "and" and "or" only: `!` has been carried down
+ * to the comparisons. Immutable and counted by reference. The constructors simplify, so a tree is
+ * as small as they can make it. */
 #ifndef TRACEFAN_ROUTER_FILTER_NODE_H
 #define TRACEFAN_ROUTER_FILTER_NODE_H
 
@@ -35,7 +35,8 @@ struct filter_nodes {
 	size_t count, room;
 	struct filter_node **at;
 };
-/* Takes over the reference to the node, also when it fails; NULL counts as no memory. Returns 0 or -ENOMEM. */
+/* Takes over the reference to the node, also when it fails; NULL counts as no memory. Returns 0 or
+ * -ENOMEM. */
 int filter_nodes_add(struct filter_nodes *nodes, struct filter_node *node);
 /* Closes the gaps of NULL places. */
 void filter_nodes_compact(struct filter_nodes *nodes);
@@ -44,8 +45,8 @@ void filter_nodes_compact(struct filter_nodes *nodes);
 int filter_nodes_factor(struct filter_nodes *children);
 void filter_nodes_release(struct filter_nodes *nodes);
 
-/* The simplified conjunction (`both`) or disjunction of the children, which are released; of none, it is
- * ALL or NONE. Returns 0 or -ENOMEM. */
+/* The simplified conjunction (`both`) or disjunction of the children, which are released; of none,
+ * it is ALL or NONE. Returns 0 or -ENOMEM. */
 int filter_node_join(bool both, struct filter_nodes *children, struct filter_node **ret);
 
 size_t filter_node_count_tests(const struct filter_node *node);

@@ -13,7 +13,8 @@ struct filter_out {
 	bool failed;  /* no memory */
 };
 
-void filter_out_add(struct filter_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void filter_out_add(struct filter_out *out, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* In the kind of quotes that the text itself doesn't hold. */
 void filter_out_quoted(struct filter_out *out, const char *text, size_t size);
 

@@ -54,13 +54,15 @@ uint64_t filter_hash_text(uint64_t seed, const char *text, size_t size)
 void filter_pred_seal(struct filter_pred *pred)
 {
 	uint64_t hash = pred->kind | (uint64_t)pred->negated << 8 | (uint64_t)pred->whole << 9 |
-		(uint64_t)pred->shape << 16 | (uint64_t)pred->field.source << 24 | (uint64_t)pred->field.index << 32;
+			(uint64_t)pred->shape << 16 | (uint64_t)pred->field.source << 24 |
+			(uint64_t)pred->field.index << 32;
 
 	hash = filter_mix(hash);
 	hash = filter_mix(hash ^ pred->mask);
 	hash = filter_mix(hash ^ pred->value);
 	for (size_t i = 0; i < pred->ranges.count; i++)
-		hash = filter_mix(filter_mix(hash ^ pred->ranges.at[i].low) ^ pred->ranges.at[i].high);
+		hash = filter_mix(
+			filter_mix(hash ^ pred->ranges.at[i].low) ^ pred->ranges.at[i].high);
 	for (size_t i = 0; i < pred->strings.count; i++)
 		hash = filter_hash_text(hash, pred->strings.at[i].at, pred->strings.at[i].size);
 	if (pred->text)
@@ -82,7 +84,7 @@ static bool match_pattern(const struct filter_pred *pred, const char *text, size
 		return size >= pred->text_size && !memcmp(text, pred->text, pred->text_size);
 	case GLOB_SUFFIX:
 		return size >= pred->text_size &&
-			!memcmp(text + size - pred->text_size, pred->text, pred->text_size);
+		       !memcmp(text + size - pred->text_size, pred->text, pred->text_size);
 	case GLOB_SUBSTRING:
 		return contains_text(text, size, pred);
 	case GLOB_LITERAL:
@@ -154,7 +156,8 @@ bool filter_pred_test(const struct filter_pred *pred, const struct filter_event 
 	case PRED_PATTERN:
 	case PRED_REGEX:
 	default:
-		return filter_field_text(&pred->field, event, &text, &size) && filter_pred_test_text(pred, text, size);
+		return filter_field_text(&pred->field, event, &text, &size) &&
+		       filter_pred_test_text(pred, text, size);
 	}
 }
 
@@ -203,17 +206,19 @@ int filter_pred_compare(const struct filter_pred *a, const struct filter_pred *b
 
 static bool same_text(const struct filter_pred *a, const struct filter_pred *b)
 {
-	return a->text_size == b->text_size && (!a->text_size || !memcmp(a->text, b->text, a->text_size));
+	return a->text_size == b->text_size &&
+	       (!a->text_size || !memcmp(a->text, b->text, a->text_size));
 }
 
 bool filter_pred_equal(const struct filter_pred *a, const struct filter_pred *b)
 {
 	if (a == b)
 		return true;
-	return a->hash == b->hash && a->kind == b->kind && a->negated == b->negated && a->whole == b->whole &&
-		a->shape == b->shape && filter_field_equal(&a->field, &b->field) && a->mask == b->mask &&
-		a->value == b->value && filter_ranges_equal(&a->ranges, &b->ranges) &&
-		filter_strings_equal(&a->strings, &b->strings) && same_text(a, b);
+	return a->hash == b->hash && a->kind == b->kind && a->negated == b->negated &&
+	       a->whole == b->whole && a->shape == b->shape &&
+	       filter_field_equal(&a->field, &b->field) && a->mask == b->mask &&
+	       a->value == b->value && filter_ranges_equal(&a->ranges, &b->ranges) &&
+	       filter_strings_equal(&a->strings, &b->strings) && same_text(a, b);
 }
 
 bool filter_pred_is_empty(const struct filter_pred *pred)
@@ -223,8 +228,8 @@ bool filter_pred_is_empty(const struct filter_pred *pred)
 	return pred->kind == PRED_STRINGS && !pred->strings.count && !pred->negated;
 }
 
-static bool implies_strings(const struct filter_strings *a, bool a_negated, const struct filter_strings *b,
-	bool b_negated)
+static bool implies_strings(const struct filter_strings *a, bool a_negated,
+	const struct filter_strings *b, bool b_negated)
 {
 	if (!a_negated && !b_negated)
 		return filter_strings_inside(a, b);
@@ -245,7 +250,8 @@ static bool implies_pattern(const struct filter_pred *a, const struct filter_pre
 		return a->negated && b->negated && a->shape == b->shape && same_text(a, b);
 	if (a->shape == GLOB_GENERAL || b->shape == GLOB_GENERAL)
 		return a->shape == b->shape && same_text(a, b);
-	return (b->shape == GLOB_SUBSTRING || a->shape == b->shape) && match_pattern(b, a->text, a->text_size);
+	return (b->shape == GLOB_SUBSTRING || a->shape == b->shape) &&
+	       match_pattern(b, a->text, a->text_size);
 }
 
 static bool implies_bits(const struct filter_pred *a, const struct filter_pred *b)
@@ -255,7 +261,8 @@ static bool implies_bits(const struct filter_pred *a, const struct filter_pred *
 		for (size_t i = 0; i < a->ranges.count; i++) {
 			uint64_t value = filter_field_key(&a->field, a->ranges.at[i].low);
 
-			if (a->ranges.at[i].low != a->ranges.at[i].high || ((value & b->mask) == b->value) == b->negated)
+			if (a->ranges.at[i].low != a->ranges.at[i].high ||
+				((value & b->mask) == b->value) == b->negated)
 				return false;
 		}
 		return true;
@@ -299,10 +306,11 @@ bool filter_pred_implies(const struct filter_pred *a, const struct filter_pred *
 	return a->kind == PRED_PATTERN && b->kind == PRED_PATTERN && implies_pattern(a, b);
 }
 
-static int merge_ranges(const struct filter_pred *a, const struct filter_pred *b, bool both, struct filter_pred *result)
+static int merge_ranges(const struct filter_pred *a, const struct filter_pred *b, bool both,
+	struct filter_pred *result)
 {
-	return both ? filter_ranges_intersection(&a->ranges, &b->ranges, &result->ranges) :
-		      filter_ranges_union(&a->ranges, &b->ranges, &result->ranges);
+	return both ? filter_ranges_intersection(&a->ranges, &b->ranges, &result->ranges)
+		    : filter_ranges_union(&a->ranges, &b->ranges, &result->ranges);
 }
 
 /* With "all but" sets, and is or and or is and; one of each kind is a difference. */
@@ -311,17 +319,20 @@ static int merge_strings(const struct filter_pred *a, const struct filter_pred *
 {
 	if (a->negated == b->negated) {
 		result->negated = a->negated;
-		return both == a->negated ? filter_strings_union(&a->strings, &b->strings, &result->strings) :
-					    filter_strings_intersection(&a->strings, &b->strings, &result->strings);
+		return both == a->negated
+			       ? filter_strings_union(&a->strings, &b->strings, &result->strings)
+			       : filter_strings_intersection(
+					 &a->strings, &b->strings, &result->strings);
 	}
 	if (a->negated)
 		return merge_strings(b, a, both, result);
 	result->negated = !both;
-	return both ? filter_strings_difference(&a->strings, &b->strings, &result->strings) :
-		      filter_strings_difference(&b->strings, &a->strings, &result->strings);
+	return both ? filter_strings_difference(&a->strings, &b->strings, &result->strings)
+		    : filter_strings_difference(&b->strings, &a->strings, &result->strings);
 }
 
-int filter_pred_merge(const struct filter_pred *a, const struct filter_pred *b, bool both, struct filter_pred **ret)
+int filter_pred_merge(const struct filter_pred *a, const struct filter_pred *b, bool both,
+	struct filter_pred **ret)
 {
 	struct filter_pred *result;
 	int error;
@@ -332,7 +343,8 @@ int filter_pred_merge(const struct filter_pred *a, const struct filter_pred *b, 
 	result = filter_pred_create(&a->field, a->kind);
 	if (!result)
 		return -ENOMEM;
-	error = a->kind == PRED_RANGES ? merge_ranges(a, b, both, result) : merge_strings(a, b, both, result);
+	error = a->kind == PRED_RANGES ? merge_ranges(a, b, both, result)
+				       : merge_strings(a, b, both, result);
 	if (error) {
 		filter_pred_release(result);
 		return error;

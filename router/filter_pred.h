@@ -1,6 +1,6 @@
-/* One comparison of a compiled filter: a field and the values that it accepts. Immutable once made and counted
- * by reference, so that trees, programs and indexes share it. False for an event that lacks the field,
- * whether or not it is negated. */
+/* One comparison of a compiled filter: a field and the values that it accepts. Immutable once made
+ * and counted by reference, so that trees, programs and indexes share it. False for an event that
+ * lacks the field, whether or not it is negated. */
 #ifndef TRACEFAN_ROUTER_FILTER_PRED_H
 #define TRACEFAN_ROUTER_FILTER_PRED_H
 
@@ -34,8 +34,8 @@ struct filter_pred {
 	struct filter_regex *regex;
 };
 
-/* A new comparison with the field, with its own reference to the field's schema; the maker fills in the rest,
- * then calls filter_pred_seal. NULL: no memory. */
+/* A new comparison with the field, with its own reference to the field's schema; the maker fills in
+ * the rest, then calls filter_pred_seal. NULL: no memory. */
 struct filter_pred *filter_pred_create(const struct filter_field *field, enum pred_kind kind);
 /* Computes the hash. Nothing changes afterwards. */
 void filter_pred_seal(struct filter_pred *pred);
@@ -50,8 +50,10 @@ bool filter_pred_equal(const struct filter_pred *a, const struct filter_pred *b)
 bool filter_pred_implies(const struct filter_pred *a, const struct filter_pred *b);
 /* Accepts no event at all. */
 bool filter_pred_is_empty(const struct filter_pred *pred);
-/* One comparison for both: a || b, or (`both`) a && b. Returns 1 with *ret, 0 when there is none, -ENOMEM. */
-int filter_pred_merge(const struct filter_pred *a, const struct filter_pred *b, bool both, struct filter_pred **ret);
+/* One comparison for both: a || b, or (`both`) a && b. Returns 1 with *ret, 0 when there is none,
+ * -ENOMEM. */
+int filter_pred_merge(const struct filter_pred *a, const struct filter_pred *b, bool both,
+	struct filter_pred **ret);
 /* An order for lists of comparisons: first those that cost little, then as in the schema. */
 int filter_pred_compare(const struct filter_pred *a, const struct filter_pred *b);
 

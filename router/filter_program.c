@@ -50,11 +50,13 @@ void filter_program_release(struct filter_program *program)
 }
 
 int filter_compile(const struct filter_ast *ast, const struct schema *schema,
-	const struct filter_environment *environment, struct filter_program **ret, struct filter_failure *ret_failure)
+	const struct filter_environment *environment, struct filter_program **ret,
+	struct filter_failure *ret_failure)
 {
 	static const struct filter_environment none = { 0 };
 	struct filter_node *tree;
-	int error = filter_compile_tree(ast, schema, environment ? environment : &none, &tree, ret_failure);
+	int error = filter_compile_tree(
+		ast, schema, environment ? environment : &none, &tree, ret_failure);
 
 	return error ? error : filter_program_create(tree, ret);
 }
@@ -66,7 +68,8 @@ bool filter_match(const struct filter_program *program, const struct filter_even
 	while (at < CODE_REJECT) {
 		const struct filter_step *step = &program->code.steps[at];
 
-		at = filter_pred_test(program->tests[step->test], event) ? step->on_true : step->on_false;
+		at = filter_pred_test(program->tests[step->test], event) ? step->on_true
+									 : step->on_false;
 	}
 	return at == CODE_ACCEPT;
 }
@@ -96,7 +99,8 @@ uint64_t filter_program_limited(const struct filter_program *program)
 	return limited;
 }
 
-int filter_union(const struct filter_program *const *programs, size_t count, struct filter_program **ret)
+int filter_union(
+	const struct filter_program *const *programs, size_t count, struct filter_program **ret)
 {
 	struct filter_nodes trees = { 0 };
 	struct filter_node *joined;

@@ -64,7 +64,7 @@ bool filter_ranges_inside(const struct filter_ranges *a, const struct filter_ran
 bool filter_ranges_equal(const struct filter_ranges *a, const struct filter_ranges *b)
 {
 	return a->count == b->count &&
-		(!a->count || !memcmp(a->at, b->at, a->count * sizeof(a->at[0])));
+	       (!a->count || !memcmp(a->at, b->at, a->count * sizeof(a->at[0])));
 }
 
 /* Room for `count` ranges; an empty set has some, too, so that NULL always means no memory. */
@@ -73,7 +73,8 @@ static struct filter_range *room_for(size_t count)
 	return calloc(count ? count : 1, sizeof(struct filter_range));
 }
 
-int filter_ranges_union(const struct filter_ranges *a, const struct filter_ranges *b, struct filter_ranges *ret)
+int filter_ranges_union(
+	const struct filter_ranges *a, const struct filter_ranges *b, struct filter_ranges *ret)
 {
 	struct filter_ranges joined = { a->count + b->count, room_for(a->count + b->count) };
 
@@ -88,8 +89,8 @@ int filter_ranges_union(const struct filter_ranges *a, const struct filter_range
 	return 0;
 }
 
-int filter_ranges_intersection(const struct filter_ranges *a, const struct filter_ranges *b,
-	struct filter_ranges *ret)
+int filter_ranges_intersection(
+	const struct filter_ranges *a, const struct filter_ranges *b, struct filter_ranges *ret)
 {
 	struct filter_ranges common = { 0, room_for(a->count + b->count) };
 	size_t i = 0, j = 0;
@@ -111,8 +112,8 @@ int filter_ranges_intersection(const struct filter_ranges *a, const struct filte
 	return 0;
 }
 
-int filter_ranges_complement(const struct filter_ranges *ranges, struct filter_range domain,
-	struct filter_ranges *ret)
+int filter_ranges_complement(
+	const struct filter_ranges *ranges, struct filter_range domain, struct filter_ranges *ret)
 {
 	struct filter_ranges rest = { 0, room_for(ranges->count + 1) };
 	uint64_t low = domain.low;
@@ -141,9 +142,10 @@ static int compare_number(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* The widest gap that has to be filled so that `most` ranges are left; `equal` of just that width are
- * filled, the others stay. */
-static int widest_filled(const struct filter_ranges *ranges, size_t most, uint64_t *ret_width, size_t *ret_equal)
+/* The widest gap that has to be filled so that `most` ranges are left; `equal` of just that width
+ * are filled, the others stay. */
+static int widest_filled(
+	const struct filter_ranges *ranges, size_t most, uint64_t *ret_width, size_t *ret_equal)
 {
 	size_t gaps = ranges->count - 1, fill = ranges->count - most;
 	uint64_t *widths = calloc(gaps, sizeof(*widths));
@@ -161,7 +163,8 @@ static int widest_filled(const struct filter_ranges *ranges, size_t most, uint64
 	return 0;
 }
 
-int filter_ranges_coarsen(const struct filter_ranges *ranges, size_t most, struct filter_ranges *ret)
+int filter_ranges_coarsen(
+	const struct filter_ranges *ranges, size_t most, struct filter_ranges *ret)
 {
 	struct filter_ranges coarse = { 0, NULL };
 	uint64_t width = 0;

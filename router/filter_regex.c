@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one match, wherever in the text it begins: steps of the matcher, and kilobytes for its backtracking.
- * 20,000 steps take about half a millisecond. */
+/* Of one match, wherever in the text it begins: steps of the matcher, and kilobytes for its
+ * backtracking. 20,000 steps take about half a millisecond. */
 #define REGEX_STEPS_MAX 20000
 #define REGEX_HEAP_MAX  256
 #define REGEX_NEST_MAX  32
@@ -27,18 +27,20 @@ static bool is_free_of_verbs(const char *pattern, size_t size)
 	static const char *const recursions[] = { "(?R", "(?0", "\\g<0", "\\g'0" };
 
 	for (size_t i = 0; i + 2 < size; i++) {
-		if (pattern[i] == '(' && pattern[i + 1] == '*' && pattern[i + 2] >= 'A' && pattern[i + 2] <= 'Z')
+		if (pattern[i] == '(' && pattern[i + 1] == '*' && pattern[i + 2] >= 'A' &&
+			pattern[i + 2] <= 'Z')
 			return false;
 		for (size_t j = 0; j < sizeof(recursions) / sizeof(recursions[0]); j++)
-			if (size - i >= strlen(recursions[j]) && !memcmp(pattern + i, recursions[j], strlen(recursions[j])))
+			if (size - i >= strlen(recursions[j]) &&
+				!memcmp(pattern + i, recursions[j], strlen(recursions[j])))
 				return false;
 	}
 	return true;
 }
 
 /* Sets regex->code; a failure's place counts from `skip` bytes into the pattern. */
-static int compile(struct filter_regex *regex, const char *pattern, size_t size, uint32_t more, size_t skip,
-	struct ast_piece piece, struct filter_failure *failure)
+static int compile(struct filter_regex *regex, const char *pattern, size_t size, uint32_t more,
+	size_t skip, struct ast_piece piece, struct filter_failure *failure)
 {
 	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
 	PCRE2_UCHAR words[160] = "";
@@ -49,7 +51,8 @@ static int compile(struct filter_regex *regex, const char *pattern, size_t size,
 		return -ENOMEM;
 	(void)pcre2_set_parens_nest_limit(context, REGEX_NEST_MAX);
 	pcre2_code_free(regex->code);
-	regex->code = pcre2_compile((PCRE2_SPTR)pattern, size, options | more, &error, &at, context);
+	regex->code =
+		pcre2_compile((PCRE2_SPTR)pattern, size, options | more, &error, &at, context);
 	pcre2_compile_context_free(context);
 	if (regex->code)
 		return 0;
@@ -58,12 +61,13 @@ static int compile(struct filter_regex *regex, const char *pattern, size_t size,
 	(void)pcre2_get_error_message(error, words, sizeof(words));
 	at = at > skip ? at - skip : 0;
 	at = at < piece.size ? at : piece.size;
-	return filter_fail(failure, (struct ast_piece){ piece.at + (uint32_t)at, 1 }, "regular expression: %s",
-		(const char *)words);
+	return filter_fail(failure, (struct ast_piece){ piece.at + (uint32_t)at, 1 },
+		"regular expression: %s", (const char *)words);
 }
 
-/* PCRE2 counts its steps anew for each place in the text where a match may begin, so its limit would be one
- * per byte. With the search for that place made part of the pattern, and the whole anchored, it is one. */
+/* PCRE2 counts its steps anew for each place in the text where a match may begin, so its limit
+ * would be one per byte. With the search for that place made part of the pattern, and the whole
+ * anchored, it is one. */
 static int compile_bounded(struct filter_regex *regex, const char *text, struct ast_piece piece,
 	struct filter_failure *failure)
 {
@@ -74,7 +78,8 @@ static int compile_bounded(struct filter_regex *regex, const char *text, struct 
 	memcpy(pattern, before, head);
 	memcpy(pattern + head, text + piece.at, piece.size);
 	memcpy(pattern + head + piece.size, after, tail);
-	return compile(regex, pattern, head + piece.size + tail, PCRE2_ANCHORED, head, piece, failure);
+	return compile(
+		regex, pattern, head + piece.size + tail, PCRE2_ANCHORED, head, piece, failure);
 }
 
 static int compile_pattern(struct filter_regex *regex, const char *text, struct ast_piece piece,
@@ -98,9 +103,11 @@ int filter_regex_create(const char *text, struct ast_piece piece, struct filter_
 	int error;
 
 	if (piece.size > FILTER_REGEX_MAX)
-		return filter_fail(failure, piece, "a regular expression has at most %d bytes", FILTER_REGEX_MAX);
+		return filter_fail(failure, piece, "a regular expression has at most %d bytes",
+			FILTER_REGEX_MAX);
 	if (!is_free_of_verbs(text + piece.at, piece.size))
-		return filter_fail(failure, piece, "regular expression: verbs such as (*SKIP) and recursion are not allowed");
+		return filter_fail(failure, piece,
+			"regular expression: verbs such as (*SKIP) and recursion are not allowed");
 	regex = calloc(1, sizeof(*regex));
 	if (!regex)
 		return -ENOMEM;
@@ -134,7 +141,8 @@ void filter_regex_release(struct filter_regex *regex)
 
 bool filter_regex_match(struct filter_regex *regex, const char *text, size_t size)
 {
-	int found = pcre2_match(regex->code, (PCRE2_SPTR)text, size, 0, 0, regex->data, regex->context);
+	int found =
+		pcre2_match(regex->code, (PCRE2_SPTR)text, size, 0, 0, regex->data, regex->context);
 
 	if (found < 0 && found != PCRE2_ERROR_NOMATCH)
 		regex->limited++;

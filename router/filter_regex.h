@@ -1,4 +1,5 @@
-/* Regular expressions by PCRE2, bytes not characters, with a bound on the work that one match may take. */
+/* Regular expressions by PCRE2, bytes not characters, with a bound on the work that one match may
+ * take. */
 #ifndef TRACEFAN_ROUTER_FILTER_REGEX_H
 #define TRACEFAN_ROUTER_FILTER_REGEX_H
 
@@ -12,7 +13,8 @@
 
 struct filter_regex;
 
-/* Compiles the piece of `text` that is the pattern. Returns 0, -EINVAL with *failure set, or -ENOMEM. */
+/* Compiles the piece of `text` that is the pattern. Returns 0, -EINVAL with *failure set, or
+ * -ENOMEM. */
 int filter_regex_create(const char *text, struct ast_piece piece, struct filter_regex **ret,
 	struct filter_failure *failure);
 void filter_regex_release(struct filter_regex *regex);

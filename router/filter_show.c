@@ -28,18 +28,20 @@ static void show_ranges(struct filter_out *out, const struct filter_pred *pred)
 		show_value(out, field, ranges->at[0].low);
 		return;
 	}
-	if (ranges->count == 2 && ranges->at[0].low == domain.low && ranges->at[1].high == domain.high &&
-		ranges->at[0].high + 2 == ranges->at[1].low) {
+	if (ranges->count == 2 && ranges->at[0].low == domain.low &&
+		ranges->at[1].high == domain.high && ranges->at[0].high + 2 == ranges->at[1].low) {
 		filter_out_add(out, "%s != ", field->name);
 		show_value(out, field, ranges->at[0].high + 1);
 		return;
 	}
-	if (ranges->count == 1 && ranges->at[0].low == domain.low && ranges->at[0].high != domain.high) {
+	if (ranges->count == 1 && ranges->at[0].low == domain.low &&
+		ranges->at[0].high != domain.high) {
 		filter_out_add(out, "%s <= ", field->name);
 		show_value(out, field, ranges->at[0].high);
 		return;
 	}
-	if (ranges->count == 1 && ranges->at[0].high == domain.high && ranges->at[0].low != domain.low) {
+	if (ranges->count == 1 && ranges->at[0].high == domain.high &&
+		ranges->at[0].low != domain.low) {
 		filter_out_add(out, "%s >= ", field->name);
 		show_value(out, field, ranges->at[0].low);
 		return;
@@ -56,7 +58,8 @@ static void show_ranges(struct filter_out *out, const struct filter_pred *pred)
 	filter_out_add(out, "}");
 }
 
-/* The language's & says "some of these bits": each bit of the value by itself, and none of the others. */
+/* The language's & says "some of these bits": each bit of the value by itself, and none of the
+ * others. */
 static void show_bits(struct filter_out *out, const struct filter_pred *pred)
 {
 	uint64_t clear = pred->mask & ~pred->value, set = pred->value;
@@ -65,11 +68,13 @@ static void show_bits(struct filter_out *out, const struct filter_pred *pred)
 
 	filter_out_add(out, several ? "(" : "");
 	for (; set; set &= set - 1) {
-		filter_out_add(out, "%s%s%s & 0x%" PRIx64, before, pred->negated ? "!" : "", pred->field.name, set & -set);
+		filter_out_add(out, "%s%s%s & 0x%" PRIx64, before, pred->negated ? "!" : "",
+			pred->field.name, set & -set);
 		before = pred->negated ? " || " : " && ";
 	}
 	if (clear)
-		filter_out_add(out, "%s%s%s & 0x%" PRIx64, before, pred->negated ? "" : "!", pred->field.name, clear);
+		filter_out_add(out, "%s%s%s & 0x%" PRIx64, before, pred->negated ? "" : "!",
+			pred->field.name, clear);
 	filter_out_add(out, several ? ")" : "");
 }
 
@@ -112,7 +117,8 @@ static const char *pattern_operator(const struct filter_pred *pred)
 
 static void show_pattern(struct filter_out *out, const struct filter_pred *pred)
 {
-	filter_out_add(out, "%s%s %s ", pred->negated ? "!" : "", pred->field.name, pattern_operator(pred));
+	filter_out_add(out, "%s%s %s ", pred->negated ? "!" : "", pred->field.name,
+		pattern_operator(pred));
 	if (pred->kind == PRED_PATTERN && pred->shape == GLOB_GENERAL && pred->text[0] == '!') {
 		/* The first ! would negate. */
 		char quote = strchr(pred->text, '"') ? '\'' : '"';
@@ -129,9 +135,11 @@ static void show_cpus(struct filter_out *out, const struct filter_pred *pred)
 
 	if (!pred->whole)
 		op = "&";
-	filter_out_add(out, "%s%s %s CPUS{", pred->negated && !pred->whole ? "!" : "", pred->field.name, op);
+	filter_out_add(out, "%s%s %s CPUS{", pred->negated && !pred->whole ? "!" : "",
+		pred->field.name, op);
 	for (size_t i = 0; i < pred->ranges.count; i++)
-		filter_out_add(out, "%s%" PRIu64 "-%" PRIu64, i ? "," : "", pred->ranges.at[i].low, pred->ranges.at[i].high);
+		filter_out_add(out, "%s%" PRIu64 "-%" PRIu64, i ? "," : "", pred->ranges.at[i].low,
+			pred->ranges.at[i].high);
 	filter_out_add(out, "}");
 }
 

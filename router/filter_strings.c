@@ -105,8 +105,8 @@ bool filter_strings_equal(const struct filter_strings *a, const struct filter_st
 }
 
 /* Adds those of `from` to `to` that are (`wanted`) or are not in `others`. NULL: all. */
-static int add_those(struct filter_strings *to, const struct filter_strings *from, const struct filter_strings *others,
-	bool wanted)
+static int add_those(struct filter_strings *to, const struct filter_strings *from,
+	const struct filter_strings *others, bool wanted)
 {
 	for (size_t i = 0; i < from->count; i++) {
 		const struct filter_string *string = &from->at[i];
@@ -121,7 +121,8 @@ static int add_those(struct filter_strings *to, const struct filter_strings *fro
 	return 0;
 }
 
-int filter_strings_union(const struct filter_strings *a, const struct filter_strings *b, struct filter_strings *ret)
+int filter_strings_union(
+	const struct filter_strings *a, const struct filter_strings *b, struct filter_strings *ret)
 {
 	struct filter_strings joined = { 0 };
 
@@ -132,8 +133,8 @@ int filter_strings_union(const struct filter_strings *a, const struct filter_str
 	return 0;
 }
 
-int filter_strings_intersection(const struct filter_strings *a, const struct filter_strings *b,
-	struct filter_strings *ret)
+int filter_strings_intersection(
+	const struct filter_strings *a, const struct filter_strings *b, struct filter_strings *ret)
 {
 	struct filter_strings common = { 0 };
 
@@ -143,8 +144,8 @@ int filter_strings_intersection(const struct filter_strings *a, const struct fil
 	return 0;
 }
 
-int filter_strings_difference(const struct filter_strings *a, const struct filter_strings *b,
-	struct filter_strings *ret)
+int filter_strings_difference(
+	const struct filter_strings *a, const struct filter_strings *b, struct filter_strings *ret)
 {
 	struct filter_strings rest = { 0 };
 

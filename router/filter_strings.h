@@ -15,7 +15,8 @@ struct filter_strings {
 	struct filter_string *at; /* owned */
 };
 
-/* Puts a copy in, whether or not it is in already; filter_strings_normalise comes after the last. 0 or -ENOMEM. */
+/* Puts a copy in, whether or not it is in already; filter_strings_normalise comes after the last. 0
+ * or -ENOMEM. */
 int filter_strings_add(struct filter_strings *strings, const char *text, size_t size);
 void filter_strings_normalise(struct filter_strings *strings);
 void filter_strings_release(struct filter_strings *strings);
@@ -24,11 +25,13 @@ bool filter_strings_contain(const struct filter_strings *strings, const char *te
 bool filter_strings_inside(const struct filter_strings *a, const struct filter_strings *b);
 bool filter_strings_equal(const struct filter_strings *a, const struct filter_strings *b);
 
-/* These make a new set, owned by the caller: what is in one or both, in both, in a only. 0 or -ENOMEM. */
-int filter_strings_union(const struct filter_strings *a, const struct filter_strings *b, struct filter_strings *ret);
-int filter_strings_intersection(const struct filter_strings *a, const struct filter_strings *b,
-	struct filter_strings *ret);
-int filter_strings_difference(const struct filter_strings *a, const struct filter_strings *b,
-	struct filter_strings *ret);
+/* These make a new set, owned by the caller: what is in one or both, in both, in a only. 0 or
+ * -ENOMEM. */
+int filter_strings_union(
+	const struct filter_strings *a, const struct filter_strings *b, struct filter_strings *ret);
+int filter_strings_intersection(
+	const struct filter_strings *a, const struct filter_strings *b, struct filter_strings *ret);
+int filter_strings_difference(
+	const struct filter_strings *a, const struct filter_strings *b, struct filter_strings *ret);
 
 #endif

@@ -15,7 +15,8 @@ struct reader {
 
 static bool is_name_char(char c)
 {
-	return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+	return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+	       (c >= 'A' && c <= 'Z');
 }
 
 static bool is_digit(char c)
@@ -25,7 +26,8 @@ static bool is_digit(char c)
 
 static void skip_blanks(struct reader *reader)
 {
-	while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\t' || *reader->at == '\n'))
+	while (reader->at < reader->end &&
+		(*reader->at == ' ' || *reader->at == '\t' || *reader->at == '\n'))
 		reader->at++;
 }
 
@@ -66,7 +68,8 @@ static bool read_number(struct reader *reader, uint64_t *ret)
 	while (reader->at < reader->end && (uint64_t)digit_value(*reader->at) < base) {
 		uint64_t digit = (uint64_t)digit_value(*reader->at++);
 
-		if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
+		if (__builtin_mul_overflow(value, base, &value) ||
+			__builtin_add_overflow(value, digit, &value))
 			return false;
 	}
 	if (reader->at == start)
@@ -87,7 +90,8 @@ static bool skip_cast(struct reader *reader)
 	skip_blanks(&inside);
 	if (inside.at == inside.end || is_digit(*inside.at) || !is_name_char(*inside.at))
 		return false;
-	while (inside.at < inside.end && (is_name_char(*inside.at) || *inside.at == ' ' || *inside.at == '*'))
+	while (inside.at < inside.end &&
+		(is_name_char(*inside.at) || *inside.at == ' ' || *inside.at == '*'))
 		inside.at++;
 	if (!take(&inside, ")"))
 		return false;
@@ -118,7 +122,8 @@ static bool read_unary(struct reader *reader, uint64_t *ret)
 		good = read_expression(reader, 0, ret) && take(reader, ")");
 	} else {
 		skip_blanks(reader);
-		good = reader->at < reader->end && is_digit(*reader->at) && read_number(reader, ret);
+		good = reader->at < reader->end && is_digit(*reader->at) &&
+		       read_number(reader, ret);
 	}
 	reader->depth--;
 	return good;
@@ -132,8 +137,16 @@ struct binary {
 static const struct binary *take_binary(struct reader *reader, unsigned int least)
 {
 	static const struct binary operators[] = {
-		{ "<<", 4 }, { ">>", 4 }, { "|", 1 }, { "^", 2 }, { "&", 3 }, { "+", 5 }, { "-", 5 }, { "*", 6 },
-		{ "/", 6 }, { "%", 6 },
+		{ "<<", 4 },
+		{ ">>", 4 },
+		{ "|", 1 },
+		{ "^", 2 },
+		{ "&", 3 },
+		{ "+", 5 },
+		{ "-", 5 },
+		{ "*", 6 },
+		{ "/", 6 },
+		{ "%", 6 },
 	};
 
 	for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
@@ -177,7 +190,7 @@ static bool apply(char operator, uint64_t left, uint64_t right, uint64_t *ret)
 	default:
 		if (!right)
 			return false;
-		*ret = operator == '/' ? left / right : left % right;
+		*ret = operator== '/' ? left / right : left % right;
 		return true;
 	}
 }
@@ -189,8 +202,9 @@ static bool read_expression(struct reader *reader, unsigned int least, uint64_t 
 
 	if (!read_unary(reader, ret))
 		return false;
-	while ((operator = take_binary(reader, least)))
-		if (!read_expression(reader, operator->binds + 1, &right) || !apply(operator->token[0], *ret, right, ret))
+	while ((operator= take_binary(reader, least)))
+		if (!read_expression(reader, operator->binds + 1, &right) ||
+			!apply(operator->token[0], *ret, right, ret))
 			return false;
 	return true;
 }
@@ -285,7 +299,11 @@ static bool read_entry(struct reader *reader, uint64_t mask, struct filter_symbo
 		return false;
 	ret->size = (size_t)(name.at - 1 - ret->name);
 	ret->mask = mask;
-	return filter_symbols_constant(value.at, (size_t)(value.end - value.at), &ret->value);
+	ret->valued =
+		filter_symbols_constant(value.at, (size_t)(value.end - value.at), &ret->value);
+	/* A name in several pieces is none that could be pointed at. */
+	skip_blanks(&name);
+	return name.at == name.end;
 }
 
 /* The arguments of one call, whose ( has been read. */
@@ -319,7 +337,8 @@ bool filter_symbols_each(const char *format, const char *field,
 	const char *end = format + strlen(format);
 	unsigned int calls = 0;
 
-	for (const char *at = strstr(format, "__print_"); at && calls < CALLS_MAX; at = strstr(at, "__print_"), calls++) {
+	for (const char *at = strstr(format, "__print_"); at && calls < CALLS_MAX;
+		at = strstr(at, "__print_"), calls++) {
 		struct reader reader = { at + strlen("__print_"), end, 0 };
 		bool is_flags = take(&reader, flags);
 

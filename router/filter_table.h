@@ -1,5 +1,5 @@
-/* A hash table of links that its users embed. Chained, so that once the table exists nothing that is put in
- * can fail: when there is no memory for more buckets the chains grow instead. */
+/* A hash table of links that its users embed. Chained, so that once the table exists nothing that
+ * is put in can fail: when there is no memory for more buckets the chains grow instead. */
 #ifndef TRACEFAN_ROUTER_FILTER_TABLE_H
 #define TRACEFAN_ROUTER_FILTER_TABLE_H
 
@@ -25,7 +25,7 @@ static inline int filter_table_create(struct filter_table *table)
 	return table->buckets ? 0 : -ENOMEM;
 }
 
-/* The first link of the hash's chain, for the user to walk; links of other hashes are among them. */
+/* The first link of the hash's chain, for the user to walk; others are among them. */
 static inline struct table_link *filter_table_chain(const struct filter_table *table, uint64_t hash)
 {
 	return table->buckets[hash & (table->room - 1)];
@@ -52,7 +52,8 @@ static inline void filter_table_grow(struct filter_table *table)
 	table->room = room;
 }
 
-static inline void filter_table_add(struct filter_table *table, struct table_link *link, uint64_t hash)
+static inline void filter_table_add(
+	struct filter_table *table, struct table_link *link, uint64_t hash)
 {
 	struct table_link **bucket;
 
@@ -75,6 +76,6 @@ static inline void filter_table_remove(struct filter_table *table, struct table_
 	table->count--;
 }
 
-#define TABLE_ITEM(link, type, member) ((type *)(void *)((char *)(link) - offsetof(type, member)))
+#define TABLE_ITEM(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
 #endif

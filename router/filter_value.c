@@ -19,7 +19,8 @@ struct magnitude {
 
 static bool looks_numeric(const char *text, size_t size)
 {
-	return size && ((*text >= '0' && *text <= '9') || (size > 1 && *text == '-' && text[1] >= '0' && text[1] <= '9'));
+	return size && ((*text >= '0' && *text <= '9') ||
+			       (size > 1 && *text == '-' && text[1] >= '0' && text[1] <= '9'));
 }
 
 static unsigned int digit_value(char c)
@@ -33,7 +34,7 @@ static unsigned int digit_value(char c)
 	return 16;
 }
 
-/* As the kernel's kstrtoull with base 0: 0x is hexadecimal, 0 octal. Returns 0, -EINVAL or -ERANGE. */
+/* As the kernel's kstrtoull with base 0: 0x is hexadecimal, 0 octal. 0, -EINVAL or -ERANGE. */
 static int parse_magnitude(const char *text, size_t size, struct magnitude *ret)
 {
 	struct magnitude result = { .negative = size && *text == '-' };
@@ -66,29 +67,34 @@ static uint64_t extend(const struct filter_field *field, uint64_t value)
 {
 	unsigned int shift = 64 - 8 * field->size;
 
-	return field->is_signed ? (uint64_t)((int64_t)(value << shift) >> shift) : value & width_mask(field);
+	return field->is_signed ? (uint64_t)((int64_t)(value << shift) >> shift)
+				: value & width_mask(field);
 }
 
 static int fail_number(const struct filter_compiler *compiler, struct ast_piece piece)
 {
-	return filter_fail(compiler->failure, piece, "'%.*s' is no number (decimal, 0x hexadecimal, 0 octal)",
+	return filter_fail(compiler->failure, piece,
+		"'%.*s' is no number (decimal, 0x hexadecimal, 0 octal)",
 		filter_piece_length(piece), filter_piece_text(compiler, piece));
 }
 
-static int fail_range(const struct filter_compiler *compiler, const struct filter_field *field, struct ast_piece piece)
+static int fail_range(const struct filter_compiler *compiler, const struct filter_field *field,
+	struct ast_piece piece)
 {
 	uint64_t most = width_mask(field);
 
 	if (field->is_signed)
-		return filter_fail(compiler->failure, piece, "'%s' is signed and has %u bytes: from -%" PRIu64 " to %" PRIu64,
+		return filter_fail(compiler->failure, piece,
+			"'%s' is signed and has %u bytes: from -%" PRIu64 " to %" PRIu64,
 			field->name, field->size, (most >> 1) + 1, most >> 1);
-	return filter_fail(compiler->failure, piece, "'%s' is unsigned and has %u bytes: from 0 to %" PRIu64, field->name,
-		field->size, most);
+	return filter_fail(compiler->failure, piece,
+		"'%s' is unsigned and has %u bytes: from 0 to %" PRIu64, field->name, field->size,
+		most);
 }
 
 /* `pattern`: what has the field's bits will do, whatever its sign. */
-static int fit(const struct filter_compiler *compiler, const struct filter_field *field, struct ast_piece piece,
-	bool pattern, uint64_t *ret)
+static int fit(const struct filter_compiler *compiler, const struct filter_field *field,
+	struct ast_piece piece, bool pattern, uint64_t *ret)
 {
 	uint64_t most = width_mask(field), half = (most >> 1) + 1;
 	struct magnitude magnitude;
@@ -102,8 +108,9 @@ static int fit(const struct filter_compiler *compiler, const struct filter_field
 		if (magnitude.value > half)
 			return fail_range(compiler, field, piece);
 		return filter_fail(compiler->failure, piece,
-			"'%s' is unsigned in this event; the same bits as a number without sign: 0x%" PRIx64, field->name,
-			-magnitude.value & most);
+			"'%s' is unsigned in this event; the same bits as a number without sign: "
+			"0x%" PRIx64,
+			field->name, -magnitude.value & most);
 	}
 	if (!field->is_signed || magnitude.negative) {
 		if (magnitude.value > (field->is_signed ? half : most))
@@ -112,8 +119,9 @@ static int fit(const struct filter_compiler *compiler, const struct filter_field
 		if (magnitude.value > most)
 			return fail_range(compiler, field, piece);
 		if (!pattern)
-			return filter_fail(compiler->failure, piece, "'%s' is signed: these bits are %" PRId64 " there",
-				field->name, (int64_t)extend(field, magnitude.value));
+			return filter_fail(compiler->failure, piece,
+				"'%s' is signed: these bits are %" PRId64 " there", field->name,
+				(int64_t)extend(field, magnitude.value));
 	}
 	*ret = extend(field, magnitude.negative ? -magnitude.value : magnitude.value);
 	return 0;
@@ -132,48 +140,63 @@ struct symbol_search {
 	size_t size;
 	struct filter_near near;
 	struct filter_symbol found;
-	bool any; /* the field has symbols */
+	bool any;      /* the field has symbols */
+	bool unvalued; /* this is one, but nobody knows its value */
 };
 
 static bool compare_symbol(void *context, const struct filter_symbol *symbol)
 {
 	struct symbol_search *search = context;
+	bool same =
+		symbol->size == search->size && !memcmp(symbol->name, search->wanted, search->size);
 
 	search->any = true;
-	filter_near_offer(&search->near, symbol->name, symbol->size);
-	if (symbol->size != search->size || memcmp(symbol->name, search->wanted, search->size) != 0)
+	if (!symbol->valued) {
+		search->unvalued |= same;
 		return false;
-	search->found = *symbol;
-	return true;
+	}
+	filter_near_offer(&search->near, symbol->name, symbol->size);
+	if (same)
+		search->found = *symbol;
+	return same;
 }
 
-static int fail_symbol(const struct filter_compiler *compiler, const struct filter_field *field, struct ast_piece piece,
-	const struct symbol_search *search)
+static int fail_symbol(const struct filter_compiler *compiler, const struct filter_field *field,
+	struct ast_piece piece, const struct symbol_search *search)
 {
-	const struct schema_field *row = field->schema ? &field->schema->fields[field->index] : NULL;
+	const struct schema_field *row =
+		field->schema ? &field->schema->fields[field->index] : NULL;
 
-	if (search->any) {
-		(void)filter_fail(compiler->failure, piece, "'%s' is never printed as '%.*s'", field->name,
+	if (search->unvalued)
+		return filter_fail(compiler->failure, piece,
+			"the event's format does not say which number '%.*s' is: compare with that",
 			filter_piece_length(piece), filter_piece_text(compiler, piece));
+	if (search->any) {
+		(void)filter_fail(compiler->failure, piece, "'%s' is never printed as '%.*s'",
+			field->name, filter_piece_length(piece),
+			filter_piece_text(compiler, piece));
 		filter_near_end(&search->near, compiler->failure);
 		return -EINVAL;
 	}
 	if (row && (row->flags & SCHEMA_POINTER))
-		return filter_fail(compiler->failure, piece, "'%s' holds an address, and the event has not what stands there",
+		return filter_fail(compiler->failure, piece,
+			"'%s' holds an address, and the event has not what stands there",
 			field->name);
 	if (looks_numeric(filter_piece_text(compiler, piece), piece.size))
 		return fail_number(compiler, piece);
-	return filter_fail(compiler->failure, piece, "'%s' is a number, and no names of its values are known", field->name);
+	return filter_fail(compiler->failure, piece,
+		"'%s' is a number, and no names of its values are known", field->name);
 }
 
-/* One name; 'x' for a field that is printed as a character, true and false for one that is a bool. */
-static int find_symbol(const struct filter_compiler *compiler, const struct filter_field *field, struct ast_piece piece,
-	struct filter_symbol *ret)
+/* One name; 'x' for a field that is printed as a character, true and false for a bool. */
+static int find_symbol(const struct filter_compiler *compiler, const struct filter_field *field,
+	struct ast_piece piece, struct filter_symbol *ret)
 {
-	const char *format = schema_string(compiler->source, compiler->source->header->print_format);
+	const char *format = compiler->environment->print_format;
 	const char *text = filter_piece_text(compiler, piece);
 	struct symbol_search search = { .wanted = text, .size = piece.size };
-	uint8_t display = field->schema ? field->schema->fields[field->index].display : SCHEMA_DECIMAL;
+	uint8_t display =
+		field->schema ? field->schema->fields[field->index].display : SCHEMA_DECIMAL;
 
 	*ret = (struct filter_symbol){ .mask = UINT64_MAX };
 	if (display == SCHEMA_CHAR && piece.size == 1) {
@@ -186,6 +209,8 @@ static int find_symbol(const struct filter_compiler *compiler, const struct filt
 	}
 	if (display == SCHEMA_BOOL && piece.size == 5 && !memcmp(text, "false", 5))
 		return 0;
+	if (!format)
+		format = schema_string(compiler->source, compiler->source->header->print_format);
 	filter_near_begin(&search.near, text, piece.size);
 	if (!filter_symbols_each(format, field->name, compare_symbol, &search))
 		return fail_symbol(compiler, field, piece, &search);
@@ -216,8 +241,8 @@ static void use_symbol(const struct filter_field *field, const struct filter_sym
 }
 
 /* A|B|C, or a name that holds a bar itself. */
-static int read_symbols(const struct filter_compiler *compiler, const struct filter_field *field, struct ast_piece piece,
-	struct filter_number *ret)
+static int read_symbols(const struct filter_compiler *compiler, const struct filter_field *field,
+	struct ast_piece piece, struct filter_number *ret)
 {
 	const char *text = filter_piece_text(compiler, piece);
 	struct filter_failure failure = { .position = -1 };
@@ -249,7 +274,8 @@ int filter_value_number(const struct filter_compiler *compiler, const struct fil
 	struct magnitude unused;
 
 	/* A name may begin with a digit. */
-	if (value->kind == AST_WORD && parse_magnitude(text, value->piece.size, &unused) != -EINVAL) {
+	if (value->kind == AST_WORD &&
+		parse_magnitude(text, value->piece.size, &unused) != -EINVAL) {
 		ret->mask = width_mask(field);
 		return fit(compiler, field, value->piece, true, &ret->value);
 	}
@@ -271,7 +297,8 @@ bool filter_value_is_range(const struct filter_compiler *compiler, const struct 
 int filter_value_range(const struct filter_compiler *compiler, const struct filter_field *field,
 	const struct ast_value *value, struct filter_range *ret)
 {
-	uint32_t size = (uint32_t)(find_dots(compiler, value) - filter_piece_text(compiler, value->piece));
+	uint32_t size =
+		(uint32_t)(find_dots(compiler, value) - filter_piece_text(compiler, value->piece));
 	struct ast_piece low = { value->piece.at, size };
 	struct ast_piece high = { value->piece.at + size + 2, value->piece.size - size - 2 };
 	uint64_t from = 0, to = 0;
@@ -283,7 +310,8 @@ int filter_value_range(const struct filter_compiler *compiler, const struct filt
 		return error;
 	*ret = (struct filter_range){ filter_field_key(field, from), filter_field_key(field, to) };
 	if (ret->low > ret->high)
-		return filter_fail(compiler->failure, value->piece, "this range ends before it begins");
+		return filter_fail(
+			compiler->failure, value->piece, "this range ends before it begins");
 	return 0;
 }
 
@@ -337,7 +365,8 @@ static int read_cpus(const char **at, const char *end, struct filter_ranges *ran
 		return -EINVAL;
 	if (!take_char(at, end, ':'))
 		return add_range(ranges, room, low, high);
-	if (!read_cpu(at, end, &used) || !take_char(at, end, '/') || !read_cpu(at, end, &group) || !used || used > group)
+	if (!read_cpu(at, end, &used) || !take_char(at, end, '/') || !read_cpu(at, end, &group) ||
+		!used || used > group)
 		return -EINVAL;
 	for (; low <= high; low += group)
 		if (add_range(ranges, room, low, low + used - 1 < high ? low + used - 1 : high))
@@ -345,7 +374,8 @@ static int read_cpus(const char **at, const char *end, struct filter_ranges *ran
 	return 0;
 }
 
-int filter_value_cpus(const struct filter_compiler *compiler, struct ast_piece piece, struct filter_ranges *ret)
+int filter_value_cpus(
+	const struct filter_compiler *compiler, struct ast_piece piece, struct filter_ranges *ret)
 {
 	const char *text = filter_piece_text(compiler, piece), *at = text, *end = text + piece.size;
 	struct filter_ranges ranges = { 0 };
@@ -368,14 +398,16 @@ int filter_value_cpus(const struct filter_compiler *compiler, struct ast_piece p
 		if (error == -ENOMEM)
 			return error;
 		return filter_fail(compiler->failure,
-			(struct ast_piece){ piece.at + (uint32_t)(at - text), 1 }, "a list of CPUs looks like 0-2,5");
+			(struct ast_piece){ piece.at + (uint32_t)(at - text), 1 },
+			"a list of CPUs looks like 0-2,5");
 	}
 	filter_ranges_normalise(&ranges);
 	*ret = ranges;
 	return 0;
 }
 
-int filter_value_function(const struct filter_compiler *compiler, struct ast_piece piece, struct filter_range *ret)
+int filter_value_function(
+	const struct filter_compiler *compiler, struct ast_piece piece, struct filter_range *ret)
 {
 	const struct filter_environment *environment = compiler->environment;
 	const char *text = filter_piece_text(compiler, piece);
@@ -386,13 +418,17 @@ int filter_value_function(const struct filter_compiler *compiler, struct ast_pie
 
 	if (!environment->function)
 		return filter_fail(compiler->failure, piece,
-			"the kernel's functions are not known here: compare with addresses, in {START..END}");
-	if (numeric ? parse_magnitude(text, piece.size, &address) || address.negative : piece.size >= sizeof(name))
-		return filter_fail(compiler->failure, piece, "a function's name or address is expected here");
+			"the kernel's functions are not known here: compare with addresses, in "
+			"{START..END}");
+	if (numeric ? parse_magnitude(text, piece.size, &address) || address.negative
+		    : piece.size >= sizeof(name))
+		return filter_fail(
+			compiler->failure, piece, "a function's name or address is expected here");
 	if (!numeric)
 		memcpy(name, text, piece.size);
-	if (environment->function(environment->context, numeric ? NULL : name, address.value, &start, &size) || !size ||
-		size - 1 > UINT64_MAX - start)
+	if (environment->function(
+		    environment->context, numeric ? NULL : name, address.value, &start, &size) ||
+		!size || size - 1 > UINT64_MAX - start)
 		return filter_fail(compiler->failure, piece, "no function of the kernel %s '%.*s'",
 			numeric ? "holds" : "is called", filter_piece_length(piece), text);
 	*ret = (struct filter_range){ start, start + size - 1 };

@@ -1,5 +1,6 @@
-/* A filter's text, and behind its first NUL an event's payload: parse, compile, match, write for the kernel, show.
- * What is shown has to be the same filter, and what the kernel gets may lose nothing. */
+/* A filter's text, and behind its first NUL an event's payload: parse, compile, match, write for
+ * the kernel, show. What is shown has to be the same filter, and what the kernel gets may lose
+ * nothing. */
 #include "tests/router/filter_events.h"
 #include "tests/support/fuzz.h"
 
@@ -21,13 +22,15 @@ static struct filter_program *compile(const struct schema *schema, const char *t
 	if (!error)
 		return program;
 	/* A failure is in the text, or right behind it. */
-	if (failure.position < 0 || (size_t)failure.position > size || failure.length < 1 || !failure.message[0])
+	if (failure.position < 0 || (size_t)failure.position > size || failure.length < 1 ||
+		!failure.message[0])
 		abort();
 	(void)filter_failure_show(&failure, "a text", shown, sizeof(shown));
 	return NULL;
 }
 
-static void check(const struct schema *schema, const struct filter_program *program, const struct filter_event *event)
+static void check(const struct schema *schema, const struct filter_program *program,
+	const struct filter_event *event)
 {
 	struct filter_program *again;
 	bool wanted = filter_match(program, event), exact;
@@ -43,9 +46,11 @@ static void check(const struct schema *schema, const struct filter_program *prog
 		abort();
 	filter_program_release(again);
 	free(text);
-	if (filter_kernel_text(program, FILTER_KERNEL_TEXT_MAX, &text, &exact) || strlen(text) >= FILTER_KERNEL_TEXT_MAX)
+	if (filter_kernel_text(program, FILTER_KERNEL_TEXT_MAX, &text, &exact) ||
+		strlen(text) >= FILTER_KERNEL_TEXT_MAX)
 		abort();
-	again = strcmp(text, "0") != 0 ? compile(schema, text, strlen(text)) : compile(schema, "", 0);
+	again = strcmp(text, "0") != 0 ? compile(schema, text, strlen(text))
+				       : compile(schema, "", 0);
 	if (!again || (wanted && !filter_match(again, event)))
 		abort();
 	filter_program_release(again);

@@ -1,5 +1,6 @@
 /* The filter language, row by row: which of the events a to f (tests/router/filter_events.h) each expression
  * accepts, and what is said of wrong ones, where. */
+#include "router/text_fields.h"
 #include "tests/router/filter_events.h"
 
 #include <setjmp.h>
@@ -425,7 +426,8 @@ static const struct row own_rows[] = {
 	{ "(path ^= /etc && !(path $= wd)) || (gfp & 0x20 && state & 2)", "bf" },
 };
 
-static int test_function(void *context, const char *name, uint64_t address, uint64_t *ret_start, uint64_t *ret_size)
+static int test_function(
+	void *context, const char *name, uint64_t address, uint64_t *ret_start, uint64_t *ret_size)
 {
 	static const struct {
 		const char *name;
@@ -434,8 +436,9 @@ static int test_function(void *context, const char *name, uint64_t address, uint
 
 	(void)context;
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
-		if (name ? strcmp(name, functions[i].name) != 0 :
-			   address < functions[i].start || address - functions[i].start >= functions[i].size)
+		if (name ? strcmp(name, functions[i].name) != 0
+			 : address < functions[i].start ||
+					address - functions[i].start >= functions[i].size)
 			continue;
 		*ret_start = functions[i].start;
 		*ret_size = functions[i].size;
@@ -444,7 +447,8 @@ static int test_function(void *context, const char *name, uint64_t address, uint
 	return -1;
 }
 
-static const struct filter_environment environment = { .probe = "open:file", .function = test_function };
+static const struct filter_environment environment = { .probe = "open:file",
+	.function = test_function };
 
 static int compile(const struct schema *schema, const char *text, struct filter_program **ret,
 	struct filter_failure *failure)
@@ -483,7 +487,8 @@ static void accepted(const struct filter_program *program, const struct samples 
 static void check_rows(const struct samples *samples, const struct row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct filter_program *program = compile_good(samples->schema, rows[i].text), *again;
+		struct filter_program *program = compile_good(samples->schema, rows[i].text),
+				      *again;
 		char got[SAMPLE_EVENTS + 1], *shown;
 
 		accepted(program, samples, got);
@@ -494,7 +499,8 @@ static void check_rows(const struct samples *samples, const struct row *rows, si
 		again = compile_good(samples->schema, shown);
 		accepted(again, samples, got);
 		if (strcmp(got, rows[i].accepts) != 0)
-			fail_msg("'%s', shown as '%s', then accepts '%s', not '%s'", rows[i].text, shown, got, rows[i].accepts);
+			fail_msg("'%s', shown as '%s', then accepts '%s', not '%s'", rows[i].text,
+				shown, got, rows[i].accepts);
 		filter_program_release(again);
 		filter_program_release(program);
 		free(shown);
@@ -612,7 +618,7 @@ static const struct wrong wrong_rows[] = {
 	{ "call_site.function == 0x5000", 22, 6, "holds '0x5000'", "" },
 	{ "vec == TIMRE", 7, 5, "never printed as 'TIMRE'", "TIMER" },
 	{ "vec == timer", 7, 5, "never printed", "TIMER" },
-	{ "vec == BLOCK", 7, 5, "never printed", "" },
+	{ "vec == BLOCK", 7, 5, "does not say which number 'BLOCK' is", "" },
 	{ "gfp & GFP_A|GFP_C", 12, 5, "never printed as 'GFP_C'", "GFP_A, GFP_B" },
 	{ "flag == yes", 8, 3, "no names", "" },
 	/* regular expressions */
@@ -637,10 +643,11 @@ static void test_wrong(void **state)
 
 		if (!compile(samples->schema, row->text, &program, &failure))
 			fail_msg("'%s' is accepted", row->text);
-		if (failure.position != row->position || failure.length != row->length || !strstr(failure.message, row->says) ||
+		if (failure.position != row->position || failure.length != row->length ||
+			!strstr(failure.message, row->says) ||
 			strcmp(failure.near, row->near) != 0) {
-			print_error("'%s' fails at %d+%d: %s (near: %s)\n", row->text, failure.position, failure.length,
-				failure.message, failure.near);
+			print_error("'%s' fails at %d+%d: %s (near: %s)\n", row->text,
+				failure.position, failure.length, failure.message, failure.near);
 			bad++;
 		}
 	}
@@ -687,8 +694,8 @@ static char *repeat(const char *part, size_t times, const char *end)
 	return text;
 }
 
-static int compile_repeated(const struct schema *schema, const char *part, size_t times, const char *end,
-	struct filter_failure *failure)
+static int compile_repeated(const struct schema *schema, const char *part, size_t times,
+	const char *end, struct filter_failure *failure)
 {
 	struct filter_program *program = NULL;
 	char *text = repeat(part, times, end);
@@ -704,15 +711,24 @@ static void test_limits(void **state)
 	const struct samples *samples = *state;
 	struct filter_failure failure;
 
-	assert_int_equal(compile_repeated(samples->schema, "!", FILTER_DEPTH_MAX - 1, "u8==1", &failure), 0);
-	assert_int_equal(compile_repeated(samples->schema, "!", FILTER_DEPTH_MAX, "u8==1", &failure), -7);
+	assert_int_equal(
+		compile_repeated(samples->schema, "!", FILTER_DEPTH_MAX - 1, "u8==1", &failure), 0);
+	assert_int_equal(
+		compile_repeated(samples->schema, "!", FILTER_DEPTH_MAX, "u8==1", &failure), -7);
 	assert_int_equal(failure.position, FILTER_DEPTH_MAX);
-	assert_int_equal(compile_repeated(samples->schema, "(", FILTER_DEPTH_MAX, "u8==1", &failure), -7);
-	assert_int_equal(compile_repeated(samples->schema, "u8==1||", FILTER_TESTS_MAX - 1, "u8==1", &failure), 0);
-	assert_int_equal(compile_repeated(samples->schema, "u8==1||", FILTER_TESTS_MAX, "u8==1", &failure), -7);
+	assert_int_equal(
+		compile_repeated(samples->schema, "(", FILTER_DEPTH_MAX, "u8==1", &failure), -7);
+	assert_int_equal(compile_repeated(samples->schema, "u8==1||", FILTER_TESTS_MAX - 1, "u8==1",
+				 &failure),
+		0);
+	assert_int_equal(
+		compile_repeated(samples->schema, "u8==1||", FILTER_TESTS_MAX, "u8==1", &failure),
+		-7);
 	assert_int_equal(compile_repeated(samples->schema, " ", FILTER_TEXT_MAX, "", &failure), 0);
-	assert_int_equal(compile_repeated(samples->schema, " ", FILTER_TEXT_MAX + 1, "", &failure), -7);
-	assert_int_equal(compile_repeated(samples->schema, "x", FILTER_TEXT_MAX + 1, "", &failure), -7);
+	assert_int_equal(
+		compile_repeated(samples->schema, " ", FILTER_TEXT_MAX + 1, "", &failure), -7);
+	assert_int_equal(
+		compile_repeated(samples->schema, "x", FILTER_TEXT_MAX + 1, "", &failure), -7);
 }
 
 static void test_nul_inside(void **state)
@@ -726,11 +742,12 @@ static void test_nul_inside(void **state)
 	assert_int_equal(failure.position, 7);
 }
 
-/* A pattern that backtracks without end on the names that it is meant for gives up, and is counted. */
+/* A pattern that backtracks without end on the names it is meant for gives up, and is counted. */
 static void test_regex_bound(void **state)
 {
 	const struct samples *samples = *state;
-	struct filter_program *program = compile_good(samples->schema, "path =~ \"^(a+)+$\" || path =~ \"(x+x+)+[yz]\"");
+	struct filter_program *program =
+		compile_good(samples->schema, "path =~ \"^(a+)+$\" || path =~ \"(x+x+)+[yz]\"");
 	struct samples long_path;
 	char path[201];
 
@@ -758,7 +775,8 @@ static void test_regex_bound(void **state)
 static void test_unknown_in_session(void **state)
 {
 	const struct samples *samples = *state;
-	const struct filter_environment poor = { .lacks = FILTER_TGID | FILTER_UID | FILTER_CGROUP };
+	const struct filter_environment poor = { .lacks =
+							 FILTER_TGID | FILTER_UID | FILTER_CGROUP };
 	struct filter_program *program = NULL;
 	struct filter_failure failure;
 	struct filter_ast *ast;
@@ -809,8 +827,10 @@ static void test_lenient(void **state)
 		struct filter_ast *ast;
 		char got[SAMPLE_EVENTS + 1];
 
-		assert_int_equal(filter_parse(rows[i].text, strlen(rows[i].text), &ast, &failure), 0);
-		assert_int_equal(filter_compile(ast, samples->schema, &lenient, &program, &failure), 0);
+		assert_int_equal(
+			filter_parse(rows[i].text, strlen(rows[i].text), &ast, &failure), 0);
+		assert_int_equal(
+			filter_compile(ast, samples->schema, &lenient, &program, &failure), 0);
 		accepted(program, samples, got);
 		assert_string_equal(got, rows[i].accepts);
 		filter_program_release(program);
@@ -847,7 +867,8 @@ static void test_short_payloads(void **state)
 	const struct samples *samples = *state;
 	const struct sample *sample = &samples->at[0];
 	struct filter_program *program =
-		compile_good(samples->schema, "u8 >= 0 && s64 == 0 && name ~ \"*\" && path ^= / && rel ~ \"*\" && mask & CPUS{0}");
+		compile_good(samples->schema, "u8 >= 0 && s64 == 0 && name ~ \"*\" && path ^= / && "
+					      "rel ~ \"*\" && mask & CPUS{0}");
 
 	assert_true(filter_match(program, &sample->event));
 	for (uint32_t size = 0; size < sample->used - 4; size++) {
@@ -862,6 +883,111 @@ static void test_short_payloads(void **state)
 		free(cut);
 	}
 	filter_program_release(program);
+}
+
+/* A text session's payload: what its line showed is there, the rest is missing. */
+static void test_text_source(void **state)
+{
+	static const struct {
+		const char *text;
+		bool accepts;
+	} rows[] = {
+		{ "name == bash", true },
+		{ "name == sh", false },
+		{ "vec == 1", true },
+		{ "vec in {0..5} && name ~ \"b*\"", true },
+		{ "vec == TIMER", true },
+		{ "s32 == 0", false },
+		{ "u64 >= 0", false },
+		{ "u8 == 0", false },
+		{ "u8 != 0", false },
+		{ "!(u8 == 0)", false },
+		{ "u8 == 0 || name == bash", true },
+		{ "path == \"/etc/passwd\"", true },
+		{ "rel == \"a b\"", true },
+		{ "text *= \"vec=1\"", true },
+		{ "tid == 7 && CPU == 1 && comm == x", true },
+		{ "common_pid == 7", true },
+	};
+	static const char body[] = "name=bash path=/etc/passwd rel=a b gfp=0 vec=1 [action=TIMER] state=R";
+	const struct samples *samples = *state;
+	const struct text_piece piece = { body, sizeof(body) - 1 };
+	struct filter_event event = {
+		.facts = FILTER_TID | FILTER_CPU | FILTER_COMM, .tid = 7, .cpu = 1, .comm = "x",
+	};
+	const struct filter_environment text_environment = {
+		.print_format = schema_string(
+			samples->schema, samples->schema->header->print_format),
+	};
+	uint8_t payload[4096];
+	struct schema schema;
+	bool suspect;
+	void *bytes;
+	size_t size;
+
+	assert_int_equal(text_schema_make(samples->schema, "tests", "sample", &bytes, &size), 0);
+	assert_int_equal(schema_view(bytes, size, &schema), 0);
+	assert_int_equal(text_fields_encode(&schema, &piece, payload, sizeof(payload), &event.size,
+				 &suspect),
+		0);
+	event.payload = payload;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct filter_program *program;
+		struct filter_failure failure;
+		struct filter_ast *ast;
+
+		assert_int_equal(filter_parse(rows[i].text, strlen(rows[i].text), &ast, &failure), 0);
+		assert_int_equal(filter_compile(ast, &schema, &text_environment, &program, &failure), 0);
+		filter_ast_release(ast);
+		if (filter_match(program, &event) != rows[i].accepts)
+			fail_msg("'%s' %s", rows[i].text, rows[i].accepts ? "rejects" : "accepts");
+		filter_program_release(program);
+	}
+	free(bytes);
+}
+
+/* A recording of a big-endian machine whose longs have 4 bytes: numbers, arrays, places and masks. */
+static void test_other_order(void **state)
+{
+	static const struct row rows[] = {
+		{ "u16 == 0x1234", "x" },
+		{ "s32 == -2", "x" },
+		{ "s32 < 0 && u32 == 5", "x" },
+		{ "saddr == 0x7f000001", "x" },
+		{ "path == abc", "x" },
+		{ "mask & CPUS{0}", "" },
+		{ "mask == CPUS{33}", "x" },
+		{ "u32 in {5, 0x05000000}", "x" },
+		{ "u32 == 0x05000000", "" },
+	};
+	static const uint8_t values[] = { 0, 7, 0x12, 0x34, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xfe, 127, 0, 0, 1,
+		0, 4, 0, 24, 0, 8, 0, 28, 'a', 'b', 'c', 0, 0, 0, 0, 0, 0, 0, 0, 2 };
+	static const char format[] =
+		"name: other\nID: 7\nformat:\n"
+		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		"\tfield:u16 u16;\toffset:2;\tsize:2;\tsigned:0;\n"
+		"\tfield:u32 u32;\toffset:4;\tsize:4;\tsigned:0;\n"
+		"\tfield:s32 s32;\toffset:8;\tsize:4;\tsigned:1;\n"
+		"\tfield:u8 saddr[4];\toffset:12;\tsize:4;\tsigned:0;\n"
+		"\tfield:__data_loc char[] path;\toffset:16;\tsize:4;\tsigned:0;\n"
+		"\tfield:__data_loc cpumask_t mask;\toffset:20;\tsize:4;\tsigned:0;\n"
+		"\nprint fmt: \"%s\", __get_str(path)\n";
+	const struct filter_event event = { .payload = values, .size = sizeof(values) };
+	struct catalog_event *kind;
+	struct catalog *catalog;
+	const char *reason;
+
+	(void)state;
+	assert_int_equal(catalog_create(true, 4, &catalog), 0);
+	if (catalog_add(catalog, "tests", format, strlen(format), &kind, &reason)) fail_msg("%s", reason);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct filter_program *program = compile_good(&kind->schema, rows[i].text);
+
+		if (filter_match(program, &event) != (*rows[i].accepts == 'x'))
+			fail_msg("'%s'", rows[i].text);
+		filter_program_release(program);
+	}
+	catalog_release(catalog);
 }
 
 static int setup(void **state)
@@ -893,6 +1019,8 @@ int main(void)
 		cmocka_unit_test(test_lenient),
 		cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_short_payloads),
+		cmocka_unit_test(test_text_source),
+		cmocka_unit_test(test_other_order),
 	};
 
 	return cmocka_run_group_tests_name("filter", tests, setup, teardown);

@@ -59,19 +59,21 @@ struct samples {
 	struct sample at[SAMPLE_EVENTS]; /* a, b, ... f */
 };
 
-static inline void sample_number(struct samples *samples, struct sample *sample, const char *field, uint64_t value)
+static inline void sample_number(
+	struct samples *samples, struct sample *sample, const char *field, uint64_t value)
 {
 	int i = schema_find(samples->schema, field);
 
 	if (i < 0)
 		abort();
 	/* Little end first, as the machines are that these tests run on. */
-	memcpy(sample->payload + samples->schema->fields[i].offset, &value, samples->schema->fields[i].size);
+	memcpy(sample->payload + samples->schema->fields[i].offset, &value,
+		samples->schema->fields[i].size);
 }
 
 /* Puts bytes behind what is there, and their place and length into the field's word. */
-static inline void sample_bytes(struct samples *samples, struct sample *sample, const char *field, const void *bytes,
-	uint32_t size)
+static inline void sample_bytes(struct samples *samples, struct sample *sample, const char *field,
+	const void *bytes, uint32_t size)
 {
 	int i = schema_find(samples->schema, field);
 	uint32_t at = sample->used, word;
@@ -86,7 +88,8 @@ static inline void sample_bytes(struct samples *samples, struct sample *sample, 
 	sample->used += size;
 }
 
-static inline void sample_text(struct samples *samples, struct sample *sample, const char *field, const char *text)
+static inline void sample_text(
+	struct samples *samples, struct sample *sample, const char *field, const char *text)
 {
 	sample_bytes(samples, sample, field, text, (uint32_t)strlen(text) + 1);
 }
@@ -178,7 +181,8 @@ static inline int samples_create(struct samples *samples)
 	*samples = (struct samples){ 0 };
 	if (catalog_create(false, 8, &samples->catalog))
 		return -1;
-	if (catalog_add(samples->catalog, "tests", sample_format, strlen(sample_format), &event, &reason))
+	if (catalog_add(samples->catalog, "tests", sample_format, strlen(sample_format), &event,
+		    &reason))
 		return -1;
 	samples->schema = &event->schema;
 	for (size_t i = 0; i < SAMPLE_EVENTS; i++)

@@ -1,4 +1,5 @@
-/* The index of many consumers' filters: who is found, what is evaluated for it, and changes while it is used. */
+/* The index of many consumers' filters: who is found, what is evaluated for it, and changes while
+ * it is used. */
 #include "tests/router/filter_events.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ static struct filter_program *compile(const struct samples *samples, const char 
 	return program;
 }
 
-static void set(struct filter_index *index, void *user, const struct samples *samples, const char *text)
+static void set(
+	struct filter_index *index, void *user, const struct samples *samples, const char *text)
 {
 	struct filter_program *program = compile(samples, text);
 
@@ -32,7 +34,8 @@ static void set(struct filter_index *index, void *user, const struct samples *sa
 }
 
 /* The consumers, named by letters of `users`, that an event is for, in alphabetical order. */
-static const char *found(struct filter_index *index, const char *users, const struct sample *sample, char *ret)
+static const char *found(
+	struct filter_index *index, const char *users, const struct sample *sample, char *ret)
 {
 	void *const *which;
 	size_t count = filter_index_match(index, &sample->event, &which);
@@ -96,7 +99,7 @@ static void test_changes(void **state)
 	filter_index_release(index);
 }
 
-/* Several ways to one consumer still bring it each event once, and a missing field brings it none. */
+/* Several ways to one consumer still bring it each event once; a missing field brings none. */
 static void test_ways(void **state)
 {
 	const struct samples *samples = *state;
@@ -104,8 +107,11 @@ static void test_ways(void **state)
 	char users[26], got[27];
 
 	assert_int_equal(filter_index_create(2, &index), 0);
-	set(index, &users[0], samples, "u8 == 0 || s8 == 0 || name == bash || path == \"/etc/passwd\"");
-	set(index, &users[1], samples, "(u8 == 0 && name == sh) || (s8 == 0 && name == bash) || (s16 == 0 && name == bash)");
+	set(index, &users[0], samples,
+		"u8 == 0 || s8 == 0 || name == bash || path == \"/etc/passwd\"");
+	set(index, &users[1], samples,
+		"(u8 == 0 && name == sh) || (s8 == 0 && name == bash) || (s16 == 0 && name == "
+		"bash)");
 	set(index, &users[2], samples, "path in {\"\", \"/etc/passwd\"}");
 	set(index, &users[3], samples, "comm == bash || CPU == 1");
 	set(index, &users[4], samples, "u8 in {0, 1, 2, 255} && s8 == -128");
@@ -137,8 +143,8 @@ static void test_facts(void **state)
 	filter_index_release(index);
 }
 
-/* An event on whose path a regular expression with (a+)+ gives up, which is counted: that shows what has been
- * evaluated, and how often. */
+/* An event on whose path a regular expression with (a+)+ gives up, which is counted: that shows
+ * what has been evaluated, and how often. */
 static void make_endless(struct samples *samples)
 {
 	char path[64];
@@ -151,8 +157,8 @@ static void make_endless(struct samples *samples)
 	samples->at[0].event.size = samples->at[0].used;
 }
 
-/* Adds MANY consumers by the same format with their number in it; returns how many regular expressions were
- * evaluated for one event. */
+/* Adds MANY consumers by the same format with their number in it; returns how many regular
+ * expressions were evaluated for one event. */
 static uint64_t count_evaluations(struct samples *samples, const char *format, size_t *ret_found)
 {
 	static struct filter_program *programs[MANY];
@@ -180,18 +186,24 @@ static uint64_t count_evaluations(struct samples *samples, const char *format, s
 	return evaluations;
 }
 
-/* Of a thousand consumers with values of their own in one field, the one that the event is for is looked up:
- * nothing is evaluated for the others. */
+/* Of a thousand consumers with values of their own in one field, the one that the event is for is
+ * looked up: nothing is evaluated for the others. */
 static void test_looked_up(void **state)
 {
 	size_t count;
 
-	assert_int_equal(count_evaluations(*state, "u32 == %u && path =~ \"^(a+)+[x%u]$\"", &count), 1);
+	assert_int_equal(
+		count_evaluations(*state, "u32 == %u && path =~ \"^(a+)+[x%u]$\"", &count), 1);
 	assert_int_equal(count, 0);
-	assert_int_equal(count_evaluations(*state, "name == \"x%u\" && path =~ \"^(a+)+[x%u]$\"", &count), 0);
-	assert_int_equal(count_evaluations(*state, "u32 in {%u, 5000} && path =~ \"^(a+)+[x%u]$\"", &count), 1);
+	assert_int_equal(
+		count_evaluations(*state, "name == \"x%u\" && path =~ \"^(a+)+[x%u]$\"", &count),
+		0);
+	assert_int_equal(
+		count_evaluations(*state, "u32 in {%u, 5000} && path =~ \"^(a+)+[x%u]$\"", &count),
+		1);
 	/* Nothing to look up by: each is tried. */
-	assert_int_equal(count_evaluations(*state, "u32 <= %u && path =~ \"^(a+)+[x%u]$\"", &count), MANY);
+	assert_int_equal(
+		count_evaluations(*state, "u32 <= %u && path =~ \"^(a+)+[x%u]$\"", &count), MANY);
 	/* Only a value to look up. */
 	assert_int_equal(count_evaluations(*state, "u32 == %u", &count), 0);
 	assert_int_equal(count, 1);

@@ -1,4 +1,5 @@
-/* The kernel's half of filters: the texts, row by row; unions; and texts that have to be made shorter. */
+/* The kernel's half of filters: the texts, row by row; unions; and texts that have to be made
+ * shorter. */
 #include "tests/router/filter_events.h"
 
 #include <setjmp.h>
@@ -138,9 +139,11 @@ static void test_texts(void **state)
 		char *text;
 		bool exact;
 
-		assert_int_equal(filter_kernel_text(program, FILTER_KERNEL_TEXT_MAX, &text, &exact), 0);
+		assert_int_equal(
+			filter_kernel_text(program, FILTER_KERNEL_TEXT_MAX, &text, &exact), 0);
 		if (strcmp(text, kernel_rows[i].kernel) != 0 || exact != kernel_rows[i].exact) {
-			print_error("'%s' becomes '%s' (%s)\n", kernel_rows[i].text, text, exact ? "exact" : "not exact");
+			print_error("'%s' becomes '%s' (%s)\n", kernel_rows[i].text, text,
+				exact ? "exact" : "not exact");
 			bad++;
 		}
 		free(text);
@@ -161,7 +164,8 @@ static void test_long_strings(void **state)
 
 		(void)snprintf(filter, sizeof(filter), "path == \"%0*d\"", size, 0);
 		program = compile(samples->schema, filter);
-		assert_int_equal(filter_kernel_text(program, FILTER_KERNEL_TEXT_MAX, &text, &exact), 0);
+		assert_int_equal(
+			filter_kernel_text(program, FILTER_KERNEL_TEXT_MAX, &text, &exact), 0);
 		assert_string_equal(text, size <= 255 ? filter : "0");
 		free(text);
 		filter_program_release(program);
@@ -173,7 +177,8 @@ static void test_text_schema(void **state)
 {
 	const struct samples *samples = *state;
 	struct schema_header header = *samples->schema->header;
-	const struct schema text_schema = { &header, samples->schema->fields, samples->schema->strings };
+	const struct schema text_schema = { &header, samples->schema->fields,
+		samples->schema->strings };
 	struct filter_program *program;
 	char *text;
 	bool exact;
@@ -233,7 +238,9 @@ static void test_unions(void **state)
 
 		for (; count < 6 && union_rows[i].parts[count]; count++)
 			programs[count] = compile(samples->schema, union_rows[i].parts[count]);
-		assert_int_equal(filter_union((const struct filter_program *const *)programs, count, &all), 0);
+		assert_int_equal(
+			filter_union((const struct filter_program *const *)programs, count, &all),
+			0);
 		assert_int_equal(filter_program_show(all, &shown), 0);
 		if (strcmp(shown, union_rows[i].shown) != 0) {
 			print_error("row %zu: '%s'\n", i, shown);
@@ -258,7 +265,8 @@ static void test_union_of_none(void **state)
 }
 
 /* Unites what `format` makes of 0 .. count - 1 and returns the kernel's text of it. */
-static char *united(const struct samples *samples, const char *format, unsigned int count, size_t room, bool *ret_exact)
+static char *united(const struct samples *samples, const char *format, unsigned int count,
+	size_t room, bool *ret_exact)
 {
 	struct filter_program **programs = calloc(count, sizeof(struct filter_program *)), *all;
 	char filter[256], *text;
@@ -271,9 +279,12 @@ static char *united(const struct samples *samples, const char *format, unsigned 
 #pragma GCC diagnostic pop
 		programs[i] = compile(samples->schema, filter);
 	}
-	assert_int_equal(filter_union((const struct filter_program *const *)programs, count, &all), 0);
+	assert_int_equal(
+		filter_union((const struct filter_program *const *)programs, count, &all), 0);
 	for (unsigned int i = 0; i < count; i++) {
-		assert_int_equal(filter_kernel_text(programs[i], FILTER_KERNEL_TEXT_MAX, &text, ret_exact), 0);
+		assert_int_equal(
+			filter_kernel_text(programs[i], FILTER_KERNEL_TEXT_MAX, &text, ret_exact),
+			0);
 		free(text);
 		filter_program_release(programs[i]);
 	}
@@ -283,7 +294,7 @@ static char *united(const struct samples *samples, const char *format, unsigned 
 	return text;
 }
 
-/* Many consumers' filters shrink to what fits: first exactly, then to something that accepts more. */
+/* Many consumers' filters shrink to what fits: first exactly, then by accepting more. */
 static void test_shortening(void **state)
 {
 	static const struct {
@@ -296,13 +307,17 @@ static void test_shortening(void **state)
 		{ "u16 == 7%u", 10, 4095, "(u16 >= 70 && u16 <= 79)", true },
 		{ "u8 == %u && name == sh", 100, 4095, "u8 <= 99 && name == \"sh\"", true },
 		{ "u8 == %u && name == \"n%u\"", 1, 4095, "u8 == 0 && name == \"n0\"", true },
-		/* too long in full: the values of each field by themselves, names by what they begin with */
-		{ "u16 == %u && name == \"n%u\"", 1000, 4095, "u16 <= 999 && name ~ \"n*\"", false },
+		/* too long in full: the values of each field by themselves, names by what they
+		   begin with */
+		{ "u16 == %u && name == \"n%u\"", 1000, 4095, "u16 <= 999 && name ~ \"n*\"",
+			false },
 		{ "u16 == %u && name == \"%u\"", 1000, 4095, "u16 <= 999", false },
 		{ "name == \"/x/%u\"", 1000, 4095, "name ~ \"/x/*\"", false },
-		{ "u16 == %u || name == \"/x/%u\"", 1000, 4095, "u16 <= 999 || name ~ \"/x/*\"", false },
+		{ "u16 == %u || name == \"/x/%u\"", 1000, 4095, "u16 <= 999 || name ~ \"/x/*\"",
+			false },
 		/* nothing in common */
-		{ "u16 == %u && name =~ \"%u\" && u8 =%u", 200, 100, "u8 <= 199 && u16 <= 199", false },
+		{ "u16 == %u && name =~ \"%u\" && u8 =%u", 200, 100, "u8 <= 199 && u16 <= 199",
+			false },
 		{ "u8 == 1", 1, 8, "u8 == 1", true },
 		{ "u8 == 1", 1, 7, "0", false },
 		{ "u8 == 1 && s8 == 1", 1, 18, "u8 == 1", false },
@@ -314,12 +329,14 @@ static void test_shortening(void **state)
 		char *text = united(samples, rows[i].format, rows[i].count, rows[i].room, &exact);
 
 		if (strcmp(text, rows[i].text) != 0 || exact != rows[i].exact)
-			fail_msg("%s: '%s' (%s)", rows[i].format, text, exact ? "exact" : "not exact");
+			fail_msg("%s: '%s' (%s)", rows[i].format, text,
+				exact ? "exact" : "not exact");
 		free(text);
 	}
 }
 
-/* Whatever the room, the text fits and what it lacks is lacking from its middle: scattered values come closer. */
+/* Whatever the room, the text fits and what it lacks is lacking from its middle: scattered values
+ * come closer. */
 static void test_any_room(void **state)
 {
 	const struct samples *samples = *state;
@@ -328,13 +345,15 @@ static void test_any_room(void **state)
 	size_t last = 0;
 
 	for (unsigned int i = 1; i < 200; i++)
-		(void)snprintf(filter + strlen(filter), sizeof(filter) - strlen(filter), ", %u%s", i * i * i, i == 199 ? "}" : "");
+		(void)snprintf(filter + strlen(filter), sizeof(filter) - strlen(filter), ", %u%s",
+			i * i * i, i == 199 ? "}" : "");
 	program = compile(samples->schema, filter);
 	for (size_t room = 1; room < 5000; room += 7) {
 		bool exact;
 		char *text;
 
-		assert_int_equal(filter_kernel_text(program, room > 4 ? room : 4, &text, &exact), 0);
+		assert_int_equal(
+			filter_kernel_text(program, room > 4 ? room : 4, &text, &exact), 0);
 		assert_true(strlen(text) < (room > 4 ? room : 4));
 		assert_true(strlen(text) >= last || strcmp(text, "0") == 0);
 		last = strlen(text);

@@ -1,5 +1,6 @@
-/* Filters and the running kernel: the same text in an event's `filter` file and in the router must let the same
- * events of the same workload pass, and so must the text that the router writes for the kernel. */
+/* Filters and the running kernel: the same text in an event's `filter` file and in the router must
+ * let the same events of the same workload pass, and so must the text that the router writes for
+ * the kernel. */
 #include "router/catalog.h"
 #include "router/filter.h"
 #include "router/page.h"
@@ -93,12 +94,13 @@ struct seen {
 
 struct target {
 	const char *system, *name;
-	size_t count;                            /* events of a run */
+	size_t count; /* events of a run */
 	void (*run)(void);
-	size_t (*number)(const struct target *target, const uint8_t *payload, size_t size); /* which one it is */
+	size_t (*number)(const struct target *target, const uint8_t *payload,
+		size_t size); /* which one it is */
 	const char *(*comm)(size_t number);
 	const struct catalog_event *event;
-	struct seen all[WORKLOAD];               /* without a filter */
+	struct seen all[WORKLOAD]; /* without a filter */
 };
 
 static struct trace_instance instance;
@@ -133,13 +135,15 @@ static void run_probe(void)
 	take_name("filter_live");
 }
 
-static uint64_t read_field(const struct target *target, const char *name, const uint8_t *payload, size_t size)
+static uint64_t read_field(
+	const struct target *target, const char *name, const uint8_t *payload, size_t size)
 {
 	int i = schema_find(&target->event->schema, name);
 	uint64_t value = 0;
 
 	assert_true(i >= 0);
-	assert_int_equal(schema_read_integer(&target->event->schema, &target->event->schema.fields[i], payload, size, &value),
+	assert_int_equal(schema_read_integer(&target->event->schema,
+				 &target->event->schema.fields[i], payload, size, &value),
 		0);
 	return value;
 }
@@ -172,8 +176,9 @@ static size_t number_of_rename(const struct target *target, const uint8_t *paylo
 
 	if (read_field(target, "common_pid", payload, size) != (uint64_t)getpid())
 		return SIZE_MAX;
-	assert_int_equal(schema_read_bytes(&target->event->schema, &target->event->schema.fields[i], payload, size, &bytes,
-				 &length), 0);
+	assert_int_equal(schema_read_bytes(&target->event->schema, &target->event->schema.fields[i],
+				 payload, size, &bytes, &length),
+		0);
 	for (size_t j = 0; j < ARRAY_SIZE(names); j++)
 		if (strlen(names[j]) == length && !memcmp(names[j], bytes, length))
 			return j;
@@ -186,10 +191,17 @@ static const char *comm_of_rename(size_t number)
 }
 
 static struct target probe = {
-	.count = ARRAY_SIZE(workload), .run = run_probe, .number = number_of_probe, .comm = comm_of_probe,
+	.count = ARRAY_SIZE(workload),
+	.run = run_probe,
+	.number = number_of_probe,
+	.comm = comm_of_probe,
 };
 static struct target rename_target = {
-	.system = "task", .name = "task_rename", .count = ARRAY_SIZE(names), .run = run_rename, .number = number_of_rename,
+	.system = "task",
+	.name = "task_rename",
+	.count = ARRAY_SIZE(names),
+	.run = run_rename,
+	.number = number_of_rename,
 	.comm = comm_of_rename,
 };
 
@@ -211,7 +223,8 @@ static int set_filter(const struct target *target, const char *text)
 	return r;
 }
 
-static void sort_page(const struct target *target, uint32_t cpu, const char *page, size_t size, struct seen *seen)
+static void sort_page(
+	const struct target *target, uint32_t cpu, const char *page, size_t size, struct seen *seen)
 {
 	struct page_cursor cursor;
 	struct page_event event;
@@ -274,7 +287,8 @@ static struct filter_program *compile(const struct target *target, const char *t
 	return program;
 }
 
-static bool router_accepts(const struct target *target, const struct filter_program *program, size_t number)
+static bool router_accepts(
+	const struct target *target, const struct filter_program *program, size_t number)
 {
 	const struct seen *seen = &target->all[number];
 	const struct filter_event event = {
@@ -289,9 +303,10 @@ static bool router_accepts(const struct target *target, const struct filter_prog
 	return filter_match(program, &event);
 }
 
-/* What the text that the router writes for the kernel lets pass: all that the filter accepts, and where it is
- * said to be exact, nothing else. */
-static void check_kernel_text(const struct target *target, const struct filter_program *program, const char *text)
+/* What the text that the router writes for the kernel lets pass: all that the filter accepts, and
+ * where it is said to be exact, nothing else. */
+static void check_kernel_text(
+	const struct target *target, const struct filter_program *program, const char *text)
 {
 	struct seen seen[WORKLOAD];
 	char *kernel;
@@ -314,7 +329,7 @@ static void check_kernel_text(const struct target *target, const struct filter_p
 	free(kernel);
 }
 
-/* `same`: the text itself, as it stands, is a filter of the kernel that lets the same events pass. */
+/* `same`: the text itself, as it stands, is a filter of the kernel's and lets the same events pass. */
 static void check_filter(const struct target *target, const char *text, bool same)
 {
 	struct filter_program *program = compile(target, text);
@@ -328,7 +343,8 @@ static void check_filter(const struct target *target, const char *text, bool sam
 		run(target, seen);
 		for (size_t i = 0; i < target->count; i++)
 			if (seen[i].there != router_accepts(target, program, i))
-				fail_msg("'%s': the kernel %s event %zu", text, seen[i].there ? "accepts" : "doesn't accept", i);
+				fail_msg("'%s': the kernel %s event %zu", text,
+					seen[i].there ? "accepts" : "doesn't accept", i);
 	}
 	check_kernel_text(target, program, text);
 	filter_program_release(program);
@@ -337,69 +353,256 @@ static void check_filter(const struct target *target, const char *text, bool sam
 /* ---- filters ---- */
 
 static const char *const number_filters[] = {
-	"u8 == 1", "u8 != 1", "u8 < 2", "u8 <= 2", "u8 > 127", "u8 >= 127", "u8 & 1", "u8 & 0x80", "u8 == 0xff", "u8 == 0377",
-	"u8 & 0", "u8 < 0", "u8 >= 0", "s8 == -1", "s8 == 0xff", "s8 == 255", "s8 != -1", "s8 < 0", "s8 <= -128", "s8 > -2",
-	"s8 >= 127", "s8 & 0x80", "s8 & -128", "u16 == 65535", "u16 > 32767", "u16 < 256", "u16 & 0x100", "s16 == -32768",
-	"s16 == 0x8000", "s16 < -1", "s16 >= 256", "s16 & 0x8000", "u32 == 4294967295", "u32 > 0x7fffffff", "u32 <= 65536",
-	"u32 & 0x80000000", "s32 == -1", "s32 == 0xffffffff", "s32 == 4294967295", "s32 != -1", "s32 < 0", "s32 > -2147483648",
-	"s32 <= -2147483648", "s32 & 0x80000000", "s32 & -2147483648", "u64 == 18446744073709551615",
-	"u64 == 9223372036854775808", "u64 > 9223372036854775807", "u64 >= 0x8000000000000001", "u64 < 9223372036854775808",
-	"u64 & 0x8000000000000000", "u64 & 0x100000000", "u64 != 1", "s64 == -9223372036854775808",
-	"s64 == 9223372036854775807", "s64 < 0", "s64 >= 4294967296", "s64 == -0x64", "s64 & 1", "x32 == 0x7fffffff",
-	"x32 > 10", "seq == 3", "u8 & CPUS{0-1}", "u8 == CPUS{1}", "u8 != CPUS{1}", "common_type > 0", "common_pid > 1",
-	"common_pid == 1", "common_flags >= 0", "CPU == 0", "CPU != 0", "CPU < 1", "CPU <= 0", "CPU >= 1", "CPU > 0", "cpu == 1",
-	"CPU & CPUS{0}", "CPU == CPUS{0}", "CPU != CPUS{0}",
+	"u8 == 1",
+	"u8 != 1",
+	"u8 < 2",
+	"u8 <= 2",
+	"u8 > 127",
+	"u8 >= 127",
+	"u8 & 1",
+	"u8 & 0x80",
+	"u8 == 0xff",
+	"u8 == 0377",
+	"u8 & 0",
+	"u8 < 0",
+	"u8 >= 0",
+	"s8 == -1",
+	"s8 == 0xff",
+	"s8 == 255",
+	"s8 != -1",
+	"s8 < 0",
+	"s8 <= -128",
+	"s8 > -2",
+	"s8 >= 127",
+	"s8 & 0x80",
+	"s8 & -128",
+	"u16 == 65535",
+	"u16 > 32767",
+	"u16 < 256",
+	"u16 & 0x100",
+	"s16 == -32768",
+	"s16 == 0x8000",
+	"s16 < -1",
+	"s16 >= 256",
+	"s16 & 0x8000",
+	"u32 == 4294967295",
+	"u32 > 0x7fffffff",
+	"u32 <= 65536",
+	"u32 & 0x80000000",
+	"s32 == -1",
+	"s32 == 0xffffffff",
+	"s32 == 4294967295",
+	"s32 != -1",
+	"s32 < 0",
+	"s32 > -2147483648",
+	"s32 <= -2147483648",
+	"s32 & 0x80000000",
+	"s32 & -2147483648",
+	"u64 == 18446744073709551615",
+	"u64 == 9223372036854775808",
+	"u64 > 9223372036854775807",
+	"u64 >= 0x8000000000000001",
+	"u64 < 9223372036854775808",
+	"u64 & 0x8000000000000000",
+	"u64 & 0x100000000",
+	"u64 != 1",
+	"s64 == -9223372036854775808",
+	"s64 == 9223372036854775807",
+	"s64 < 0",
+	"s64 >= 4294967296",
+	"s64 == -0x64",
+	"s64 & 1",
+	"x32 == 0x7fffffff",
+	"x32 > 10",
+	"seq == 3",
+	"u8 & CPUS{0-1}",
+	"u8 == CPUS{1}",
+	"u8 != CPUS{1}",
+	"common_type > 0",
+	"common_pid > 1",
+	"common_pid == 1",
+	"common_flags >= 0",
+	"CPU == 0",
+	"CPU != 0",
+	"CPU < 1",
+	"CPU <= 0",
+	"CPU >= 1",
+	"CPU > 0",
+	"cpu == 1",
+	"CPU & CPUS{0}",
+	"CPU == CPUS{0}",
+	"CPU != CPUS{0}",
 };
 
 static const char *const string_filters[] = {
-	"path == \"/etc/passwd\"", "path == '/etc/passwd'", "path != \"/etc/passwd\"", "path == \"\"", "path != \"\"",
-	"path == \"/etc\"", "path == '\"quoted\"'", "path != '\"quoted\"'", "path == \"name with blanks\"",
-	"path == \"a*b?c[d]\"", "path == \"back\\slash\"", "path ~ \"/etc/*\"", "path ~ \"*.so\"", "path ~ \"*so*\"",
-	"path ~ \"*\"", "path ~ \"?\"", "path ~ \"*s?a*\"", "path ~ \"[/]*\"", "path ~ \"[!/]*\"", "path ~ \"[a-z]*\"",
-	"path ~ \"!/etc/*\"", "path ~ \"a\\*b*\"", "path ~ \"a[*]b*\"", "path ~ \"*\\\\*\"", "path ~ \"x\"", "path ~ \"back[\\]*\"",
-	"COMM == \"bash\"", "COMM != \"bash\"", "COMM ~ \"b*\"", "COMM ~ \"*[s]h\"", "comm == \"foo bar\"", "COMM ~ \"?*\"",
-	"comm ~ \"!b*\"", "COMM == 'x\"y'", "COMM == \"it's\"",
+	"path == \"/etc/passwd\"",
+	"path == '/etc/passwd'",
+	"path != \"/etc/passwd\"",
+	"path == \"\"",
+	"path != \"\"",
+	"path == \"/etc\"",
+	"path == '\"quoted\"'",
+	"path != '\"quoted\"'",
+	"path == \"name with blanks\"",
+	"path == \"a*b?c[d]\"",
+	"path == \"back\\slash\"",
+	"path ~ \"/etc/*\"",
+	"path ~ \"*.so\"",
+	"path ~ \"*so*\"",
+	"path ~ \"*\"",
+	"path ~ \"?\"",
+	"path ~ \"*s?a*\"",
+	"path ~ \"[/]*\"",
+	"path ~ \"[!/]*\"",
+	"path ~ \"[a-z]*\"",
+	"path ~ \"!/etc/*\"",
+	"path ~ \"a\\*b*\"",
+	"path ~ \"a[*]b*\"",
+	"path ~ \"*\\\\*\"",
+	"path ~ \"x\"",
+	"path ~ \"back[\\]*\"",
+	"COMM == \"bash\"",
+	"COMM != \"bash\"",
+	"COMM ~ \"b*\"",
+	"COMM ~ \"*[s]h\"",
+	"comm == \"foo bar\"",
+	"COMM ~ \"?*\"",
+	"comm ~ \"!b*\"",
+	"COMM == 'x\"y'",
+	"COMM == \"it's\"",
 };
 
 static const char *const logic_filters[] = {
-	"u8 == 0 || u8 == 1", "u8 == 0 && s8 == 0", "u8 > 1 && u8 < 128", "u8 == 0 || u8 == 1 && s8 == 5",
-	"(u8 == 0 || u8 == 1) && s8 == -1", "!(u8 == 0)", "!u8 == 0", "!!(u8 == 0)", "!(!(u8 == 0))", "! (u8 == 0)",
-	"!(u8 == 0 || u8 == 1)", "!(u8 & 1 && s8 < 0)", "((((u8 == 0))))", "u8==0||u8==1", "  u8   ==   0  ", "u8\t==\n0",
-	"path~\"/etc/*\"&&path!=\"/etc/passwd\"", "!(path ~ \"/etc/*\")", "!(CPU == 0) && !(COMM == \"sh\")",
-	"u8 & 1 && u16 > 10 || path ~ \"*x*\" && !(s64 < 0)", "u8 == 0 || u8 == 1 || u8 == 2 || u8 == 3 || u8 == 255",
-	"(u8 == 1 && path ~ \"/etc/*\") || (u8 == 2 && path ~ \"/etc/*\") || (u8 == 11 && path ~ \"*\")",
+	"u8 == 0 || u8 == 1",
+	"u8 == 0 && s8 == 0",
+	"u8 > 1 && u8 < 128",
+	"u8 == 0 || u8 == 1 && s8 == 5",
+	"(u8 == 0 || u8 == 1) && s8 == -1",
+	"!(u8 == 0)",
+	"!u8 == 0",
+	"!!(u8 == 0)",
+	"!(!(u8 == 0))",
+	"! (u8 == 0)",
+	"!(u8 == 0 || u8 == 1)",
+	"!(u8 & 1 && s8 < 0)",
+	"((((u8 == 0))))",
+	"u8==0||u8==1",
+	"  u8   ==   0  ",
+	"u8\t==\n0",
+	"path~\"/etc/*\"&&path!=\"/etc/passwd\"",
+	"!(path ~ \"/etc/*\")",
+	"!(CPU == 0) && !(COMM == \"sh\")",
+	"u8 & 1 && u16 > 10 || path ~ \"*x*\" && !(s64 < 0)",
+	"u8 == 0 || u8 == 1 || u8 == 2 || u8 == 3 || u8 == 255",
+	"(u8 == 1 && path ~ \"/etc/*\") || (u8 == 2 && path ~ \"/etc/*\") || u8 == 11",
 };
 
 /* What the kernel lacks, or does in another way: only its half is tried there. */
 static const char *const own_filters[] = {
-	"", "u8 in {0, 1, 255}", "u8 in {1..64}", "!(u8 in {1..64})", "s64 in {-100..100, 4294967296}", "path in {\"\", x, \"1abc\"}",
-	"!(path in {x, \"1abc\"})", "path ^= /etc/", "path $= .so", "path *= lib", "!(path *= lib)", "path ^= 1", "path ^= \"!\"",
-	"path ~ \"1*\"", "path =~ \"^/(etc|tmp)/\"", "path =~ \"^/(etc|tmp)/\" && u8 == 1", "path =~ x || u8 == 1", "u8 & 3 && tid > 0",
-	"pid == 1", "tid != 1", "link == \"/bin/sh\"", "link != \"/bin/sh\"", "link ~ \"/etc/*\"", "!(link ~ \"/etc/*\")", "link == \"\"",
-	"link != \"\"", "link ~ \"*\"", "link ^= 1", "link ^= \"!\"", "link == \"(fault)\"", "link != \"/etc/\"", "link in {x, \"'\"}",
-	"CPU & 1", "CPU & CPUS{0-1}", "CPU == CPUS{0-1}", "CPU != CPUS{0-1}", "CPU & CPUS{5}", "u8 in {0, 2, 64, 127, 255}",
-	"u64 in {0..9223372036854775807}", "COMM ~ \"*sh\"", "COMM *= sh", "COMM $= sh", "COMM ~ \"1*\"", "COMM !~ \"*sh\"",
-	"COMM == \"a name that is longer than any\"", "u8 == 1 && u8 == 2",
+	"",
+	"u8 in {0, 1, 255}",
+	"u8 in {1..64}",
+	"!(u8 in {1..64})",
+	"s64 in {-100..100, 4294967296}",
+	"path in {\"\", x, \"1abc\"}",
+	"!(path in {x, \"1abc\"})",
+	"path ^= /etc/",
+	"path $= .so",
+	"path *= lib",
+	"!(path *= lib)",
+	"path ^= 1",
+	"path ^= \"!\"",
+	"path ~ \"1*\"",
+	"path =~ \"^/(etc|tmp)/\"",
+	"path =~ \"^/(etc|tmp)/\" && u8 == 1",
+	"path =~ x || u8 == 1",
+	"u8 & 3 && tid > 0",
+	"pid == 1",
+	"tid != 1",
+	"link == \"/bin/sh\"",
+	"link != \"/bin/sh\"",
+	"link ~ \"/etc/*\"",
+	"!(link ~ \"/etc/*\")",
+	"link == \"\"",
+	"link != \"\"",
+	"link ~ \"*\"",
+	"link ^= 1",
+	"link ^= \"!\"",
+	"link == \"(fault)\"",
+	"link != \"/etc/\"",
+	"link in {x, \"'\"}",
+	"CPU & 1",
+	"CPU & CPUS{0-1}",
+	"CPU == CPUS{0-1}",
+	"CPU != CPUS{0-1}",
+	"CPU & CPUS{5}",
+	"u8 in {0, 2, 64, 127, 255}",
+	"u64 in {0..9223372036854775807}",
+	"COMM ~ \"*sh\"",
+	"COMM *= sh",
+	"COMM $= sh",
+	"COMM ~ \"1*\"",
+	"COMM !~ \"*sh\"",
+	"COMM == \"a name that is longer than any\"",
+	"u8 == 1 && u8 == 2",
 };
 
 static const char *const rename_filters[] = {
-	"newcomm == \"bash\"", "newcomm != \"bash\"", "newcomm == \"aaaaaaaaaaaaash\"", "newcomm == \"aaaaaaaaaaaaashx\"",
-	"newcomm != \"aaaaaaaaaaaaashxyzxyz\"", "newcomm == 'x\"y'", "newcomm == \"it's\"", "newcomm == \"b*\"", "newcomm == \"\"",
-	"newcomm ~ \"b*\"", "newcomm ~ \"ba?h\"", "newcomm ~ \"*[s]h\"", "newcomm ~ \"*[a]s*\"", "newcomm ~ \"[[]z]\"",
-	"newcomm ~ \"[^b]*\"", "newcomm ~ \"[!b]*\"", "newcomm ~ \"!b*\"", "newcomm ~ \"*\"", "newcomm ~ \"ba\\sh\"", "newcomm ~ \"bash\\\"",
-	"newcomm ~ \"[a-\"", "newcomm ~ \"x*y\"", "newcomm.ustring == \"sh\"", "oldcomm == \"sh\"", "oldcomm != \"sh\" && newcomm ~ \"b*\"",
-	"COMM == \"bash\"", "COMM ~ \"x*\"", "oom_score_adj == 0", "oom_score_adj < 1", "oom_score_adj >= -1000", "pid > 0",
+	"newcomm == \"bash\"",
+	"newcomm != \"bash\"",
+	"newcomm == \"aaaaaaaaaaaaash\"",
+	"newcomm == \"aaaaaaaaaaaaashx\"",
+	"newcomm != \"aaaaaaaaaaaaashxyzxyz\"",
+	"newcomm == 'x\"y'",
+	"newcomm == \"it's\"",
+	"newcomm == \"b*\"",
+	"newcomm == \"\"",
+	"newcomm ~ \"b*\"",
+	"newcomm ~ \"ba?h\"",
+	"newcomm ~ \"*[s]h\"",
+	"newcomm ~ \"*[a]s*\"",
+	"newcomm ~ \"[[]z]\"",
+	"newcomm ~ \"[^b]*\"",
+	"newcomm ~ \"[!b]*\"",
+	"newcomm ~ \"!b*\"",
+	"newcomm ~ \"*\"",
+	"newcomm ~ \"ba\\sh\"",
+	"newcomm ~ \"bash\\\"",
+	"newcomm ~ \"[a-\"",
+	"newcomm ~ \"x*y\"",
+	"newcomm.ustring == \"sh\"",
+	"oldcomm == \"sh\"",
+	"oldcomm != \"sh\" && newcomm ~ \"b*\"",
+	"COMM == \"bash\"",
+	"COMM ~ \"x*\"",
+	"oom_score_adj == 0",
+	"oom_score_adj < 1",
+	"oom_score_adj >= -1000",
+	"pid > 0",
 };
 
 /* On char arrays the kernel's own reading of these is not what they say. */
 static const char *const array_filters[] = {
-	"newcomm ~ \"*sh\"", "newcomm ~ \"*as*\"", "newcomm ~ \"1*\"", "!(newcomm ~ \"*sh\")", "newcomm !~ \"*as*\"", "newcomm $= sh",
-	"newcomm *= \"as\"", "newcomm *= \"\\\"", "newcomm ^= \"[\"", "newcomm ^= 1", "newcomm ^= \"aaaaaaaaaaaaaaaaaaaaaaa\"",
-	"!(newcomm ^= \"aaaaaaaaaaaaaaaaaaaaaaa\")", "newcomm in {bash, sh, \"[z]\"}", "!(newcomm in {bash, sh, \"[z]\"})",
-	"newcomm ^= k && oldcomm $= H", "comm == bash || newcomm == BASH",
+	"newcomm ~ \"*sh\"",
+	"newcomm ~ \"*as*\"",
+	"newcomm ~ \"1*\"",
+	"!(newcomm ~ \"*sh\")",
+	"newcomm !~ \"*as*\"",
+	"newcomm $= sh",
+	"newcomm *= \"as\"",
+	"newcomm *= \"\\\"",
+	"newcomm ^= \"[\"",
+	"newcomm ^= 1",
+	"newcomm ^= \"aaaaaaaaaaaaaaaaaaaaaaa\"",
+	"!(newcomm ^= \"aaaaaaaaaaaaaaaaaaaaaaa\")",
+	"newcomm in {bash, sh, \"[z]\"}",
+	"!(newcomm in {bash, sh, \"[z]\"})",
+	"newcomm ^= k && oldcomm $= H",
+	"comm == bash || newcomm == BASH",
 };
 
-static void check_filters(const struct target *target, const char *const *filters, size_t count, bool same)
+static void check_filters(
+	const struct target *target, const char *const *filters, size_t count, bool same)
 {
 	for (size_t i = 0; i < count; i++)
 		check_filter(target, filters[i], same);
@@ -448,16 +651,20 @@ static void test_combinations(void **state)
 
 		for (unsigned int j = 0; j < 3; j++) {
 			random = random * 1664525 + 1013904223;
-			parts[j] = random & 0x100 ? number_filters[(random >> 10) % ARRAY_SIZE(number_filters)] :
-						    string_filters[(random >> 10) % ARRAY_SIZE(string_filters)];
+			parts[j] = random & 0x100 ? number_filters[(random >> 10) %
+								   ARRAY_SIZE(number_filters)]
+						  : string_filters[(random >> 10) %
+								   ARRAY_SIZE(string_filters)];
 		}
-		(void)snprintf(text, sizeof(text), "(%s %s %s%s%s) %s %s", parts[0], i & 1 ? "&&" : "||", i & 2 ? "!(" : "",
-			parts[1], i & 2 ? ")" : "", i & 4 ? "&&" : "||", parts[2]);
+		(void)snprintf(text, sizeof(text), "(%s %s %s%s%s) %s %s", parts[0],
+			i & 1 ? "&&" : "||", i & 2 ? "!(" : "", parts[1], i & 2 ? ")" : "",
+			i & 4 ? "&&" : "||", parts[2]);
 		check_filter(&probe, text, true);
 	}
 }
 
-/* The kernel's limits: the greatest text that it takes, the longest string, and what is over either. */
+/* The kernel's limits: the greatest text that it takes, the longest string, and what is over
+ * either. */
 static void test_limits(void **state)
 {
 	struct filter_program *programs[1000], *all;
@@ -465,10 +672,13 @@ static void test_limits(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < ARRAY_SIZE(programs); i++) {
-		(void)snprintf(text, sizeof(text), "seq == %u && path == \"/some/where/%u\" || u8 == 1", 2 * i, i);
+		(void)snprintf(text, sizeof(text),
+			"seq == %u && path == \"/some/where/%u\" || u8 == 1", 2 * i, i);
 		programs[i] = compile(&probe, text);
 	}
-	assert_int_equal(filter_union((const struct filter_program *const *)programs, ARRAY_SIZE(programs), &all), 0);
+	assert_int_equal(filter_union((const struct filter_program *const *)programs,
+				 ARRAY_SIZE(programs), &all),
+		0);
 	check_kernel_text(&probe, all, "a thousand filters");
 	filter_program_release(all);
 	for (unsigned int i = 0; i < ARRAY_SIZE(programs); i++)
@@ -497,7 +707,8 @@ static int find_place(struct dl_phdr_info *info, size_t size, void *context)
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
 
-		if (segment->p_type != PT_LOAD || place->address < start || place->address - start >= segment->p_memsz)
+		if (segment->p_type != PT_LOAD || place->address < start ||
+			place->address - start >= segment->p_memsz)
 			continue;
 		place->offset = place->address - start + segment->p_offset;
 		return 1;
@@ -544,7 +755,9 @@ static int setup(void **state)
 	free(text);
 	assert_int_equal(dl_iterate_phdr(find_place, &place), 1);
 	assert_int_equal(trace_instance_write(&instance, "/uprobe_events",
-				 "p:%s/values /proc/self/fd/%d:0x%" PRIx64 " " PROBE_ARGUMENTS, instance.group, self, place.offset), 0);
+				 "p:%s/values /proc/self/fd/%d:0x%" PRIx64 " " PROBE_ARGUMENTS,
+				 instance.group, self, place.offset),
+		0);
 	(void)close(self);
 	probe.system = instance.group;
 	probe.name = "values";

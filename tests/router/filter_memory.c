@@ -1,5 +1,5 @@
-/* Every allocation of the filters fails once: each time the caller is told, nothing leaks (the sanitizers look),
- * and an index that could not be changed is what it was. */
+/* Every allocation of the filters fails once: each time the caller is told, nothing leaks (the
+ * sanitizers look), and an index that could not be changed is what it was. */
 #include "tests/router/filter_events.h"
 
 #include <errno.h>
@@ -78,8 +78,8 @@ static struct filter_program *compile_good(const struct samples *samples, const 
 	return program;
 }
 
-/* Runs `step` with the 1st, 2nd, ... allocation refused until it needs no more; `after` sees each failure.
- * Returns how often it ran. */
+/* Runs `step` with the 1st, 2nd, ... allocation refused until it needs no more; `after` sees each
+ * failure. Returns how often it ran. */
 static unsigned int starve(int (*step)(void *context), void (*after)(void *context), void *context)
 {
 	unsigned int tries = 0;
@@ -141,7 +141,8 @@ static int unite_step(void *context)
 	struct filter_program *all;
 	char *text;
 	bool exact;
-	int error = filter_union((const struct filter_program *const *)uniting->programs, ARRAY_SIZE(filters), &all);
+	int error = filter_union(
+		(const struct filter_program *const *)uniting->programs, ARRAY_SIZE(filters), &all);
 
 	if (error)
 		return error;
@@ -172,7 +173,8 @@ struct indexing {
 	const struct samples *samples;
 	struct filter_index *index;
 	struct filter_program *programs[ARRAY_SIZE(filters)];
-	const struct filter_program *now[ARRAY_SIZE(filters)]; /* what the index should hold for each user */
+	const struct filter_program
+		*now[ARRAY_SIZE(filters)]; /* what the index should hold for each user */
 	size_t user, with;
 };
 
@@ -180,7 +182,8 @@ static int index_step(void *context)
 {
 	struct indexing *indexing = context;
 
-	return filter_index_set(indexing->index, &indexing->now[indexing->user], indexing->programs[indexing->with]);
+	return filter_index_set(indexing->index, &indexing->now[indexing->user],
+		indexing->programs[indexing->with]);
 }
 
 static void check_index(void *context)
@@ -190,13 +193,15 @@ static void check_index(void *context)
 	for (size_t i = 0; i < SAMPLE_EVENTS; i++) {
 		bool found[ARRAY_SIZE(filters)] = { false };
 		void *const *users;
-		size_t count = filter_index_match(indexing->index, &indexing->samples->at[i].event, &users);
+		size_t count = filter_index_match(
+			indexing->index, &indexing->samples->at[i].event, &users);
 
 		for (size_t j = 0; j < count; j++)
 			found[(const struct filter_program **)users[j] - indexing->now] = true;
 		for (size_t j = 0; j < ARRAY_SIZE(filters); j++)
 			assert_int_equal(found[j],
-				indexing->now[j] && filter_match(indexing->now[j], &indexing->samples->at[i].event));
+				indexing->now[j] && filter_match(indexing->now[j],
+							    &indexing->samples->at[i].event));
 	}
 }
 
@@ -216,7 +221,9 @@ static void test_index(void **state)
 		indexing.now[indexing.user] = indexing.programs[indexing.with];
 		check_index(&indexing);
 		if (round % 4 == 3) {
-			assert_int_equal(filter_index_remove(indexing.index, &indexing.now[indexing.user]), 0);
+			assert_int_equal(
+				filter_index_remove(indexing.index, &indexing.now[indexing.user]),
+				0);
 			indexing.now[indexing.user] = NULL;
 			check_index(&indexing);
 		}

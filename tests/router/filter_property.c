@@ -1,5 +1,6 @@
-/* Random filters on random events: the reference, the compiled program, the program shown and read again, the
- * union of many, the index of many, and the text for the kernel must agree, each in its way. */
+/* Random filters on random events: the reference, the compiled program, the program shown and read
+ * again, the union of many, the index of many, and the text for the kernel must agree, each in its
+ * way. */
 #include "tests/router/filter_random.h"
 #include "tests/router/filter_reference.h"
 
@@ -14,7 +15,7 @@
 #define EVENTS  100
 #define UNITED  10 /* of the filters, in the union of many */
 
-_Static_assert(BATCHES * FILTERS * EVENTS >= 1000000, "a million pairs");
+_Static_assert(BATCHES *FILTERS *EVENTS >= 1000000, "a million pairs");
 
 struct subject {
 	char text[2048];
@@ -67,16 +68,19 @@ static void make_subject(struct batch *batch, struct subject *subject)
 	assert_int_equal(filter_program_show(subject->program, &shown), 0);
 	subject->shown = compile(batch, shown, "shown");
 	free(shown);
-	assert_int_equal(filter_kernel_text(subject->program, FILTER_KERNEL_TEXT_MAX, &subject->kernel_text, &subject->exact),
+	assert_int_equal(filter_kernel_text(subject->program, FILTER_KERNEL_TEXT_MAX,
+				 &subject->kernel_text, &subject->exact),
 		0);
 	subject->kernel = compile_kernel(batch, subject->kernel_text);
 	/* In less room than most need. */
-	assert_int_equal(filter_kernel_text(subject->program, 2 + random_below(&batch->random, 100), &subject->narrow_text,
-				 &exact), 0);
+	assert_int_equal(filter_kernel_text(subject->program, 2 + random_below(&batch->random, 100),
+				 &subject->narrow_text, &exact),
+		0);
 	subject->narrow = compile_kernel(batch, subject->narrow_text);
 }
 
-/* Puts about two thirds of the filters into the index, some by way of another one or out and in again. */
+/* Puts about two thirds of the filters into the index, some by way of another one or out and in
+ * again. */
 static void fill_index(struct batch *batch)
 {
 	assert_int_equal(filter_index_create(random_next(&batch->random), &batch->index), 0);
@@ -86,15 +90,20 @@ static void fill_index(struct batch *batch)
 
 			switch (random_below(&batch->random, 3)) {
 			case 0:
-				assert_int_equal(filter_index_remove(batch->index, &batch->subjects[i]), batch->listed[i] ? 0 : -2);
+				assert_int_equal(
+					filter_index_remove(batch->index, &batch->subjects[i]),
+					batch->listed[i] ? 0 : -2);
 				batch->listed[i] = false;
 				break;
 			case 1:
-				assert_int_equal(filter_index_set(batch->index, &batch->subjects[i], batch->subjects[other].program),
+				assert_int_equal(filter_index_set(batch->index, &batch->subjects[i],
+							 batch->subjects[other].program),
 					0);
 				/* fall through */
 			default:
-				assert_int_equal(filter_index_set(batch->index, &batch->subjects[i], batch->subjects[i].program), 0);
+				assert_int_equal(filter_index_set(batch->index, &batch->subjects[i],
+							 batch->subjects[i].program),
+					0);
 				batch->listed[i] = true;
 			}
 		}
@@ -135,10 +144,12 @@ static void drop_batch(struct batch *batch)
 /* Everything that the kernel knows is known: then what it lets pass can be compared. */
 static bool is_complete(const struct filter_event *event, const struct sample *sample)
 {
-	return event->size == sample->used && (event->facts & FILTER_CPU) && (event->facts & FILTER_COMM);
+	return event->size == sample->used && (event->facts & FILTER_CPU) &&
+	       (event->facts & FILTER_COMM);
 }
 
-static void check_pair(struct batch *batch, struct subject *subject, const struct sample *sample, bool wanted, bool found)
+static void check_pair(struct batch *batch, struct subject *subject, const struct sample *sample,
+	bool wanted, bool found)
 {
 	const struct filter_event *event = &sample->event;
 	size_t i = (size_t)(subject - batch->subjects);
@@ -146,7 +157,8 @@ static void check_pair(struct batch *batch, struct subject *subject, const struc
 	batch->pairs++;
 	batch->matches += wanted;
 	if (filter_match(subject->program, event) != wanted)
-		fail_msg("'%s' does not do what it says (event %llu)", subject->text, (unsigned long long)batch->pairs);
+		fail_msg("'%s' does not do what it says (event %llu)", subject->text,
+			(unsigned long long)batch->pairs);
 	if (filter_match(subject->shown, event) != wanted)
 		fail_msg("'%s' is not what is shown of it", subject->text);
 	if (found != (wanted && batch->listed[i]))
@@ -155,7 +167,8 @@ static void check_pair(struct batch *batch, struct subject *subject, const struc
 		fail_msg("'%s' loses an event by '%s'", subject->text, subject->kernel_text);
 	if (wanted && !filter_match(subject->narrow, event))
 		fail_msg("'%s' loses an event by '%s'", subject->text, subject->narrow_text);
-	if (subject->exact && !wanted && is_complete(event, sample) && filter_match(subject->kernel, event))
+	if (subject->exact && !wanted && is_complete(event, sample) &&
+		filter_match(subject->kernel, event))
 		fail_msg("'%s' is more exact than '%s'", subject->text, subject->kernel_text);
 }
 
@@ -172,7 +185,8 @@ static void check_event(struct batch *batch, const struct sample *sample)
 		found[which] = true;
 	}
 	for (size_t i = 0; i < FILTERS; i++) {
-		bool wanted = reference_match(batch->subjects[i].ast, batch->samples.schema, &sample->event);
+		bool wanted = reference_match(
+			batch->subjects[i].ast, batch->samples.schema, &sample->event);
 
 		check_pair(batch, &batch->subjects[i], sample, wanted, found[i]);
 		any |= wanted && i < UNITED;
@@ -215,8 +229,9 @@ static void test_agreement(void **state)
 		drop_batch(&batch);
 	}
 	samples_release(&batch.samples);
-	print_message("%llu pairs, %llu matches, %llu filters exact in the kernel\n", (unsigned long long)batch.pairs,
-		(unsigned long long)batch.matches, (unsigned long long)batch.kernel_exact);
+	print_message("%llu pairs, %llu matches, %llu filters exact in the kernel\n",
+		(unsigned long long)batch.pairs, (unsigned long long)batch.matches,
+		(unsigned long long)batch.kernel_exact);
 	/* Filters that never match, or always, would prove little. */
 	assert_in_range(batch.matches, batch.pairs / 10, batch.pairs / 10 * 9);
 	assert_in_range(batch.kernel_exact, BATCHES * FILTERS / 10, BATCHES * FILTERS);

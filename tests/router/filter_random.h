@@ -1,5 +1,5 @@
-/* Random filters and random events of the sort of filter_events.h. Values come from small pools, so that
- * filters and events meet. The same seed gives the same ones on every machine. */
+/* Random filters and random events of the sort of filter_events.h. Values come from small pools, so
+ * that filters and events meet. The same seed gives the same ones on every machine. */
 #ifndef TRACEFAN_TESTS_ROUTER_FILTER_RANDOM_H
 #define TRACEFAN_TESTS_ROUTER_FILTER_RANDOM_H
 
@@ -32,7 +32,8 @@ struct random_text {
 	size_t size;
 };
 
-__attribute__((format(printf, 2, 3))) static inline void random_add(struct random_text *text, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline void random_add(
+	struct random_text *text, const char *format, ...)
 {
 	va_list arguments;
 	int size;
@@ -54,10 +55,24 @@ struct random_field {
 };
 
 static const struct random_field random_fields[] = {
-	{ "u8", 8, false }, { "s8", 8, true }, { "u16", 16, false }, { "s16", 16, true }, { "u32", 32, false },
-	{ "s32", 32, true }, { "u64", 64, false }, { "s64", 64, true }, { "flag", 8, false }, { "gfp", 64, false },
-	{ "vec", 32, false }, { "state", 64, true }, { "saddr", 32, false }, { "CPU", 32, true }, { "tid", 32, true },
-	{ "common_pid", 32, true }, { "pid", 32, true }, { "uid", 32, false },
+	{ "u8", 8, false },
+	{ "s8", 8, true },
+	{ "u16", 16, false },
+	{ "s16", 16, true },
+	{ "u32", 32, false },
+	{ "s32", 32, true },
+	{ "u64", 64, false },
+	{ "s64", 64, true },
+	{ "flag", 8, false },
+	{ "gfp", 64, false },
+	{ "vec", 32, false },
+	{ "state", 64, true },
+	{ "saddr", 32, false },
+	{ "CPU", 32, true },
+	{ "tid", 32, true },
+	{ "common_pid", 32, true },
+	{ "pid", 32, true },
+	{ "uid", 32, false },
 };
 
 #define RANDOM_FIELDS (sizeof(random_fields) / sizeof(random_fields[0]))
@@ -86,7 +101,8 @@ static inline uint64_t random_value(struct random *random, const struct random_f
 	return field->is_signed && (value & sign) ? value | ~((1ULL << field->bits) - 1) : value;
 }
 
-static inline void random_number(struct random *random, struct random_text *text, const struct random_field *field)
+static inline void random_number(
+	struct random *random, struct random_text *text, const struct random_field *field)
 {
 	uint64_t value = random_value(random, field);
 
@@ -109,7 +125,8 @@ static inline const char *random_symbol(struct random *random, const char *field
 	return strcmp(field, "state") != 0 ? NULL : state[random_below(random, 3)];
 }
 
-static inline void random_number_or_symbol(struct random *random, struct random_text *text, const struct random_field *field)
+static inline void random_number_or_symbol(
+	struct random *random, struct random_text *text, const struct random_field *field)
 {
 	const char *symbol = random_below(random, 2) ? random_symbol(random, field->name) : NULL;
 
@@ -119,13 +136,15 @@ static inline void random_number_or_symbol(struct random *random, struct random_
 		random_number(random, text, field);
 }
 
-static inline void random_range(struct random *random, struct random_text *text, const struct random_field *field)
+static inline void random_range(
+	struct random *random, struct random_text *text, const struct random_field *field)
 {
 	uint64_t a = random_value(random, field), b = random_value(random, field);
 	bool turned = field->is_signed ? (int64_t)a > (int64_t)b : a > b;
 
 	if (field->is_signed)
-		random_add(text, "%" PRId64 "..%" PRId64, (int64_t)(turned ? b : a), (int64_t)(turned ? a : b));
+		random_add(text, "%" PRId64 "..%" PRId64, (int64_t)(turned ? b : a),
+			(int64_t)(turned ? a : b));
 	else
 		random_add(text, "%" PRIu64 "..%" PRIu64, turned ? b : a, turned ? a : b);
 }
@@ -157,7 +176,10 @@ static inline void random_number_test(struct random *random, struct random_text 
 		random_add(text, "%s ", equal[random_below(random, 4)]);
 		random_number_or_symbol(random, text, field);
 	} else if (kind == 7) {
-		random_add(text, "%s ", random_below(random, 2) ? "&" : random_below(random, 2) ? "==" : "!=");
+		random_add(text, "%s ",
+			random_below(random, 2)   ? "&"
+			: random_below(random, 2) ? "=="
+						  : "!=");
 		random_cpus(random, text);
 	} else {
 		random_add(text, "in {");
@@ -174,11 +196,13 @@ static inline void random_number_test(struct random *random, struct random_text 
 
 /* ---- strings ---- */
 
-static const char *const random_strings[] = { "", "sh", "bash", "bas", "ash", "x.sh", "1abc", "a*b", "it's", "say \"x\"",
-	"/etc/passwd", "/etc", "fifteen_letters", "(fault)", "\xc3\xa9" };
-static const char *const random_globs[] = { "*", "b*", "*sh", "*s*", "?h", "[a-f]*", "!b*", "*a*b*", "\\bash", "1*",
-	"/etc/*", "*\\**", "[!b]*", "ba[rs]h", "sh", "", "a[*]b", "**", "?*", "!?h" };
-static const char *const random_regexes[] = { "^b", "sh$", "a.*s", "^(sh|bash)$", "[0-9]", "^$", "e", "(a|b)+s", "^.h$" };
+static const char *const random_strings[] = { "", "sh", "bash", "bas", "ash", "x.sh", "1abc", "a*b",
+	"it's", "say \"x\"", "/etc/passwd", "/etc", "fifteen_letters", "(fault)", "\xc3\xa9" };
+static const char *const random_globs[] = { "*", "b*", "*sh", "*s*", "?h", "[a-f]*", "!b*", "*a*b*",
+	"\\bash", "1*", "/etc/*", "*\\**", "[!b]*", "ba[rs]h", "sh", "", "a[*]b", "**", "?*",
+	"!?h" };
+static const char *const random_regexes[] = { "^b", "sh$", "a.*s", "^(sh|bash)$", "[0-9]", "^$",
+	"e", "(a|b)+s", "^.h$" };
 
 #define RANDOM_PICK(random, pool) (pool)[random_below(random, sizeof(pool) / sizeof((pool)[0]))]
 
@@ -218,7 +242,8 @@ static inline void random_string_test(struct random *random, struct random_text 
 
 /* ---- filters ---- */
 
-static inline void random_filter(struct random *random, struct random_text *text, unsigned int depth)
+static inline void random_filter(
+	struct random *random, struct random_text *text, unsigned int depth)
 {
 	unsigned int kind = random_below(random, 10);
 
@@ -226,7 +251,10 @@ static inline void random_filter(struct random *random, struct random_text *text
 		random_add(text, "!");
 	if (!depth || kind < 3) {
 		if (random_below(random, 20) == 0) {
-			random_add(text, "mask %s ", random_below(random, 2) ? "&" : random_below(random, 2) ? "==" : "!=");
+			random_add(text, "mask %s ",
+				random_below(random, 2)   ? "&"
+				: random_below(random, 2) ? "=="
+							  : "!=");
 			random_cpus(random, text);
 		} else if (random_below(random, 2)) {
 			random_number_test(random, text);
@@ -245,7 +273,8 @@ static inline void random_filter(struct random *random, struct random_text *text
 
 /* ---- events ---- */
 
-static inline void random_dynamic(struct random *random, struct samples *samples, struct sample *sample, const char *field)
+static inline void random_dynamic(
+	struct random *random, struct samples *samples, struct sample *sample, const char *field)
 {
 	switch (random_below(random, 12)) {
 	case 0:
@@ -265,7 +294,8 @@ static inline void random_dynamic(struct random *random, struct samples *samples
 }
 
 /* Replaces the sample's event by a random one. */
-static inline void random_event(struct random *random, struct samples *samples, struct sample *sample)
+static inline void random_event(
+	struct random *random, struct samples *samples, struct sample *sample)
 {
 	uint64_t mask = 1ULL << random_below(random, 9);
 	const char *name = RANDOM_PICK(random, random_strings);
@@ -274,7 +304,8 @@ static inline void random_event(struct random *random, struct samples *samples, 
 	sample->used = samples->schema->header->fixed_size;
 	for (size_t i = 0; i < RANDOM_FIELDS; i++)
 		if (schema_find(samples->schema, random_fields[i].name) >= 0)
-			sample_number(samples, sample, random_fields[i].name, random_value(random, &random_fields[i]));
+			sample_number(samples, sample, random_fields[i].name,
+				random_value(random, &random_fields[i]));
 	sample_number(samples, sample, "common_type", 1000);
 	memset(sample->payload + 40, 'h', random_below(random, 2) ? 16 : 0);
 	memcpy(sample->payload + 40, name, strlen(name) + 1);
@@ -286,7 +317,8 @@ static inline void random_event(struct random *random, struct samples *samples, 
 	sample->event = (struct filter_event){
 		.payload = sample->payload,
 		.size = sample->used,
-		.facts = FILTER_TID | ((uint32_t)random_next(random) | (random_below(random, 2) ? UINT32_MAX : 0)),
+		.facts = FILTER_TID | ((uint32_t)random_next(random) |
+					      (random_below(random, 2) ? UINT32_MAX : 0)),
 		.tgid = (int32_t)random_value(random, &(struct random_field){ "", 32, true }),
 		.cpu = random_below(random, 9),
 		.uid = (uint32_t)random_value(random, &(struct random_field){ "", 32, false }),

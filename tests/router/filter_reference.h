@@ -1,5 +1,6 @@
-/* A second, slow evaluation of filters: straight from the syntax tree, in three values, with nothing of the
- * code under test but the parser and shm's reading of fields. For events of the sort of filter_events.h. */
+/* A second, slow evaluation of filters: straight from the syntax tree, in three values, with
+ * nothing of the code under test but the parser and shm's reading of fields. For events of the sort
+ * of filter_events.h. */
 #ifndef TRACEFAN_TESTS_ROUTER_FILTER_REFERENCE_H
 #define TRACEFAN_TESTS_ROUTER_FILTER_REFERENCE_H
 
@@ -18,7 +19,8 @@ struct reference {
 	const struct filter_event *event;
 };
 
-static inline void reference_copy(const struct reference *reference, struct ast_piece piece, char out[512])
+static inline void reference_copy(
+	const struct reference *reference, struct ast_piece piece, char out[512])
 {
 	if (piece.size >= 512)
 		abort();
@@ -33,10 +35,18 @@ static inline __int128 reference_value(const char *field, const char *text, uint
 		const char *field, *name;
 		uint64_t value, mask;
 	} symbols[] = {
-		{ "vec", "HI", 0, -1ULL }, { "vec", "TIMER", 1, -1ULL }, { "vec", "NET_TX", 2, -1ULL },
-		{ "vec", "NET_RX", 3, -1ULL }, { "vec", "RCU", 9, -1ULL }, { "gfp", "GFP_A", 1, -1ULL },
-		{ "gfp", "GFP_B", 2, -1ULL }, { "gfp", "GFP_A|GFP_B", 3, -1ULL }, { "gfp", "GFP_HIGH", 0x30, -1ULL },
-		{ "state", "S", 1, 0xff }, { "state", "D", 2, 0xff }, { "state", "S|D", 3, 0xff },
+		{ "vec", "HI", 0, -1ULL },
+		{ "vec", "TIMER", 1, -1ULL },
+		{ "vec", "NET_TX", 2, -1ULL },
+		{ "vec", "NET_RX", 3, -1ULL },
+		{ "vec", "RCU", 9, -1ULL },
+		{ "gfp", "GFP_A", 1, -1ULL },
+		{ "gfp", "GFP_B", 2, -1ULL },
+		{ "gfp", "GFP_A|GFP_B", 3, -1ULL },
+		{ "gfp", "GFP_HIGH", 0x30, -1ULL },
+		{ "state", "S", 1, 0xff },
+		{ "state", "D", 2, 0xff },
+		{ "state", "S|D", 3, 0xff },
 	};
 
 	*ret_mask = -1ULL;
@@ -45,7 +55,8 @@ static inline __int128 reference_value(const char *field, const char *text, uint
 			*ret_mask = symbols[i].mask;
 			return symbols[i].value;
 		}
-	return *text == '-' ? -(__int128)strtoull(text + 1, NULL, 0) : (__int128)strtoull(text, NULL, 0);
+	return *text == '-' ? -(__int128)strtoull(text + 1, NULL, 0)
+			    : (__int128)strtoull(text, NULL, 0);
 }
 
 static inline bool reference_cpu_listed(const char *list, uint64_t cpu)
@@ -71,8 +82,8 @@ static inline bool reference_cpu_single(const char *list)
 /* ---- numbers ---- */
 
 /* The field's value, its width and sign. Returns whether the event has it. */
-static inline bool reference_number(const struct reference *reference, const char *name, __int128 *ret, unsigned int *ret_bits,
-	bool *ret_signed)
+static inline bool reference_number(const struct reference *reference, const char *name,
+	__int128 *ret, unsigned int *ret_bits, bool *ret_signed)
 {
 	const struct filter_event *event = reference->event;
 	int i = schema_find(reference->schema, !strcmp(name, "tid") ? "common_pid" : name);
@@ -83,7 +94,8 @@ static inline bool reference_number(const struct reference *reference, const cha
 	*ret_bits = field ? 8 * field->size : 32;
 	*ret_signed = field ? field->flags & SCHEMA_SIGNED : strcmp(name, "uid") != 0;
 	if (field && field->kind == SCHEMA_INTEGER) {
-		if (schema_read_integer(reference->schema, field, event->payload, event->size, &value))
+		if (schema_read_integer(
+			    reference->schema, field, event->payload, event->size, &value))
 			return false;
 	} else if (field) {
 		if (field->offset + 4 > event->size)
@@ -114,8 +126,8 @@ static inline bool reference_same(__int128 a, __int128 b, uint64_t mask, unsigne
 	return !(((uint64_t)a ^ (uint64_t)b) & mask & width);
 }
 
-static inline bool reference_in_set(const struct reference *reference, const struct ast_node *test, const char *name,
-	__int128 value, unsigned int bits)
+static inline bool reference_in_set(const struct reference *reference, const struct ast_node *test,
+	const char *name, __int128 value, unsigned int bits)
 {
 	for (const struct ast_value *item = test->values; item; item = item->next) {
 		char text[512], *dots;
@@ -126,7 +138,8 @@ static inline bool reference_in_set(const struct reference *reference, const str
 		dots = strstr(text, "..");
 		if (dots) {
 			*dots = '\0';
-			if (value >= reference_value(name, text, &mask) && value <= reference_value(name, dots + 2, &mask))
+			if (value >= reference_value(name, text, &mask) &&
+				value <= reference_value(name, dots + 2, &mask))
 				return true;
 			continue;
 		}
@@ -146,7 +159,8 @@ static inline bool reference_cpus(const struct ast_node *test, const char *list,
 	return (listed && reference_cpu_single(list)) != (test->op == AST_NE);
 }
 
-static inline enum truth reference_test_number(const struct reference *reference, const struct ast_node *test, const char *name)
+static inline enum truth reference_test_number(
+	const struct reference *reference, const struct ast_node *test, const char *name)
 {
 	char text[512];
 	__int128 value, other;
@@ -229,7 +243,8 @@ static inline bool reference_glob(const char *glob, const char *text)
 	return (*glob == '?' || *glob == *text) && reference_glob(glob + 1, text + 1);
 }
 
-static inline bool reference_text(const struct reference *reference, const char *name, char out[512])
+static inline bool reference_text(
+	const struct reference *reference, const char *name, char out[512])
 {
 	const struct filter_event *event = reference->event;
 	int i = schema_find(reference->schema, name);
@@ -239,10 +254,13 @@ static inline bool reference_text(const struct reference *reference, const char 
 	size_t size;
 
 	if (i >= 0) {
-		if (schema_read_bytes(reference->schema, &reference->schema->fields[i], event->payload, event->size, &bytes, &size))
+		if (schema_read_bytes(reference->schema, &reference->schema->fields[i],
+			    event->payload, event->size, &bytes, &size))
 			return false;
-		memcpy(&word, (const uint8_t *)event->payload + reference->schema->fields[i].offset, sizeof(word));
-		if (reference->schema->fields[i].place != SCHEMA_FIXED && !size && word && !(word >> 16))
+		memcpy(&word, (const uint8_t *)event->payload + reference->schema->fields[i].offset,
+			sizeof(word));
+		if (reference->schema->fields[i].place != SCHEMA_FIXED && !size && word &&
+			!(word >> 16))
 			return false;
 		memcpy(out, bytes, size);
 		out[size] = '\0';
@@ -274,7 +292,8 @@ static inline bool reference_like(const char *pattern, const char *text)
 	return *pattern == '!' ? !reference_glob(pattern + 1, text) : reference_glob(pattern, text);
 }
 
-static inline enum truth reference_test_string(const struct reference *reference, const struct ast_node *test, const char *name)
+static inline enum truth reference_test_string(
+	const struct reference *reference, const struct ast_node *test, const char *name)
 {
 	char text[512], value[512];
 	bool result = false;
@@ -316,7 +335,8 @@ static inline enum truth reference_test_string(const struct reference *reference
 	return result ? REFERENCE_TRUE : REFERENCE_FALSE;
 }
 
-static inline enum truth reference_test_mask(const struct reference *reference, const struct ast_node *test, const char *name)
+static inline enum truth reference_test_mask(
+	const struct reference *reference, const struct ast_node *test, const char *name)
 {
 	int i = schema_find(reference->schema, name);
 	const uint8_t *bytes;
@@ -325,8 +345,8 @@ static inline enum truth reference_test_mask(const struct reference *reference, 
 	uint64_t bits = 0;
 	size_t size;
 
-	if (schema_read_bytes(reference->schema, &reference->schema->fields[i], reference->event->payload,
-		    reference->event->size, &bytes, &size))
+	if (schema_read_bytes(reference->schema, &reference->schema->fields[i],
+		    reference->event->payload, reference->event->size, &bytes, &size))
 		return REFERENCE_UNKNOWN;
 	memcpy(&bits, bytes, size < 8 ? size : 8);
 	reference_copy(reference, test->values->piece, list);
@@ -341,7 +361,8 @@ static inline enum truth reference_test_mask(const struct reference *reference, 
 	return all != (test->op == AST_NE) ? REFERENCE_TRUE : REFERENCE_FALSE;
 }
 
-static inline enum truth reference_test(const struct reference *reference, const struct ast_node *test)
+static inline enum truth reference_test(
+	const struct reference *reference, const struct ast_node *test)
 {
 	static const char *const strings[] = { "name", "path", "rel", "raw", "COMM", "cgroup" };
 	char name[512];
@@ -355,7 +376,8 @@ static inline enum truth reference_test(const struct reference *reference, const
 	return reference_test_number(reference, test, name);
 }
 
-static inline enum truth reference_node(const struct reference *reference, const struct ast_node *node)
+static inline enum truth reference_node(
+	const struct reference *reference, const struct ast_node *node)
 {
 	enum truth truth = node->kind == AST_OR ? REFERENCE_FALSE : REFERENCE_TRUE;
 
@@ -373,8 +395,8 @@ static inline enum truth reference_node(const struct reference *reference, const
 }
 
 /* Whether the filter accepts the event. */
-static inline bool reference_match(const struct filter_ast *ast, const struct schema *schema,
-	const struct filter_event *event)
+static inline bool reference_match(
+	const struct filter_ast *ast, const struct schema *schema, const struct filter_event *event)
 {
 	const struct reference reference = { ast, schema, event };
 
