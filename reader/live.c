@@ -204,12 +204,12 @@ static const struct provider_ops live_ops = {
 	.close = live_close,
 };
 
-int live_open(struct live *live, struct instance *instance, const char *session)
+int live_open(struct live *live, struct instance *instance, const char *session, bool text)
 {
 	int r;
 
 	*live = (struct live){ .provider = { .ops = &live_ops }, .instance = instance };
-	r = probes_open(&live->probes, instance, session);
+	r = probes_open(&live->probes, instance, session, text);
 	if (r < 0)
 		return r;
 	live->provider.cpu_count = instance->cpu_count;

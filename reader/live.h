@@ -23,7 +23,7 @@ struct live {
 	unsigned int excluded_count;
 };
 
-/* The instance outlives the provider. Returns 0 or -errno; ended by its close method. */
-int live_open(struct live *live, struct instance *instance, const char *session);
+/* The instance outlives the provider. `text`: its events are read as text. Returns 0 or -errno; ended by its close method. */
+int live_open(struct live *live, struct instance *instance, const char *session, bool text);
 
 #endif

@@ -17,13 +17,13 @@
 #include <sys/stat.h>
 #include <time.h>
 
-int probes_open(struct probes *probes, const struct instance *instance, const char *session)
+int probes_open(struct probes *probes, const struct instance *instance, const char *session, bool text)
 {
 	uint32_t tag;
 
 	if (getrandom(&tag, sizeof(tag), 0) != sizeof(tag))
 		return -EIO;
-	*probes = (struct probes){ .instance = instance };
+	*probes = (struct probes){ .instance = instance, .guards_strings = text };
 	probe_name_group(session, probes->group, sizeof(probes->group));
 	(void)snprintf(probes->tag, sizeof(probes->tag), "%08x", tag);
 	return 0;

@@ -36,10 +36,11 @@ struct probes {
 	uint64_t last_id;
 	char group[CONTROL_NAME_MAX];
 	char tag[CONTROL_NAME_MAX];
+	bool guards_strings; /* the events are read as text: strings need a canary behind them */
 };
 
-/* Names the session's group and draws the run's tag. Returns 0 or -errno. */
-int probes_open(struct probes *probes, const struct instance *instance, const char *session);
+/* Names the session's group and draws the run's tag. `text`: the events are read as text. Returns 0 or -errno. */
+int probes_open(struct probes *probes, const struct instance *instance, const char *session, bool text);
 /* Disables and removes all. Returns 0 or the first failure. */
 int probes_close(struct probes *probes);
 

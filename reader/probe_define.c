@@ -13,8 +13,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define PROBE_CANARY_DIGITS 16
 
 static int fail(struct control_failure *failure, int status, int error, const struct control_create *create,
 	const char *message)
@@ -86,9 +89,8 @@ static void say(const struct probes *probes, const struct probe_line *line, cons
 		(void)fail(failure, 0, error, create, strerror(error < 0 ? -error : error));
 		return;
 	}
-	/* The first fetch argument begins one blank behind the bare line. */
-	if (in_fetch && words.column > (int)line->bare)
-		position = words.column - (int)line->bare - 1;
+	if (in_fetch)
+		position = probe_line_position(line, words.column);
 	control_failure_set(failure, error, position, "probe \"%s\": %s", create->name, words.message);
 }
 
@@ -111,14 +113,32 @@ static int tell_apart(const struct probes *probes, const struct probe *probe, st
 	return EXIT_FETCH_ARG;
 }
 
+/* Each probe's canaries have a tag of their own: consumers see the names of their own probes, and one that may define
+ * probes must not learn from them what guards another's. */
+static int draw_tag(char tag[PROBE_CANARY_DIGITS + 1])
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -EIO;
+	(void)snprintf(tag, PROBE_CANARY_DIGITS + 1, "%016llx", (unsigned long long)number);
+	return 0;
+}
+
 static int define_dynamic(const struct probes *probes, const struct probe *probe, const struct control_create *create,
 	int target, struct control_failure *failure)
 {
 	const char *file = probe_kind_in_file(create->kind) ? PROBE_UPROBES : PROBE_KPROBES;
 	struct probe_line_error wrong;
 	struct probe_line line;
-	int r = probe_line_build(create, probe->system, probe->event, target, &line, &wrong);
+	char tag[PROBE_CANARY_DIGITS + 1];
+	int r = 0;
 
+	if (probes->guards_strings)
+		r = draw_tag(tag);
+	if (r < 0)
+		return fail(failure, EXIT_FAILED, r, create, strerror(-r));
+	r = probe_line_build(create, probe->system, probe->event, target, probes->guards_strings ? tag : NULL, &line, &wrong);
 	if (r < 0) {
 		control_failure_set(failure, EINVAL, wrong.position, "probe \"%s\": %s", create->name, wrong.message);
 		return wrong.part == PROBE_LINE_FETCH ? EXIT_FETCH_ARG : EXIT_LOCATION;

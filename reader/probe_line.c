@@ -1,16 +1,17 @@
 #include "reader/probe_line.h"
 
+#include "shm/schema.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define FETCH_ARGS_MAX 128 /* as in the kernel */
-
 struct builder {
 	struct probe_line *line;
 	size_t length;
+	const char *tag; /* of the canaries; NULL: none */
 	bool full;
 };
 
@@ -54,12 +55,42 @@ static bool fetch_byte_valid(char c)
 	return isascii(c) && isgraph((unsigned char)c) && c != '#' && c != ';';
 }
 
+/* Whether the kernel prints the argument as a string: its type, behind the last colon, is one of the kernel's kinds of
+ * strings or an array of them. A thread's name is a string without saying so; so is a constant in quotes, which ends
+ * where the definition says and can hold no newline. */
+static bool is_string(const char *fetch)
+{
+	static const char *const kinds[] = { "string", "ustring", "symstr" };
+	const char *type = strrchr(fetch, ':');
+
+	if (!type)
+		return !strcmp(fetch, "$comm") || !strncmp(fetch, "\\\"", 2);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t length = strlen(kinds[i]);
+
+		if (!strncmp(type + 1, kinds[i], length) && (!type[1 + length] || type[1 + length] == '['))
+			return true;
+	}
+	return false;
+}
+
+/* A constant, so that it costs the traced program no look at its memory. */
+static void add_canary(struct builder *builder)
+{
+	struct probe_line *line = builder->line;
+	size_t begin = builder->length;
+
+	add(builder, " " TEXT_CANARY "%u_%.16s=\\0:u8", line->addition_count, builder->tag);
+	line->additions[line->addition_count++] =
+		(struct probe_line_addition){ .at = (uint16_t)begin, .size = (uint16_t)(builder->length - begin) };
+}
+
 static int add_fetch(struct builder *builder, const struct control_create *create, struct probe_line_error *error)
 {
 	const char *text = create->fetch;
 	int at = 0;
 
-	if (create->fetch_count > FETCH_ARGS_MAX)
+	if (create->fetch_count > PROBE_LINE_FETCH_ARGS_MAX)
 		return fail(error, PROBE_LINE_FETCH, -1, "more than 128 fetch arguments");
 	for (uint32_t i = 0; i < create->fetch_count; i++) {
 		size_t length = strlen(text);
@@ -71,10 +102,17 @@ static int add_fetch(struct builder *builder, const struct control_create *creat
 		}
 		if (!equals || equals == text || !equals[1])
 			return fail(error, PROBE_LINE_FETCH, at, "a fetch argument is NAME=FETCH[:TYPE]");
+		if (!strncmp(text, TEXT_CANARY, strlen(TEXT_CANARY)))
+			return fail(error, PROBE_LINE_FETCH, at, "names that begin with \"" TEXT_CANARY "\" are tracefan's own");
 		add(builder, " %s", text);
+		if (builder->tag && is_string(equals + 1))
+			add_canary(builder);
 		at += (int)length + 1;
 		text += length + 1;
 	}
+	if (create->fetch_count + builder->line->addition_count > PROBE_LINE_FETCH_ARGS_MAX)
+		return fail(error, PROBE_LINE_FETCH, -1,
+			"more than 128 fetch arguments, as the text source needs one more for each string");
 	return 0;
 }
 
@@ -103,10 +141,12 @@ static int add_place(struct builder *builder, const struct control_create *creat
 }
 
 int probe_line_build(const struct control_create *create, const char *group, const char *event, int target,
-	struct probe_line *ret, struct probe_line_error *ret_error)
+	const char *tag, struct probe_line *ret, struct probe_line_error *ret_error)
 {
-	struct builder builder = { .line = ret };
+	struct builder builder = { .line = ret, .tag = tag };
 	int r = add_place(&builder, create, group, event, target, ret_error);
+
+	ret->addition_count = 0;
 
 	if (r < 0)
 		return r;
@@ -115,6 +155,22 @@ int probe_line_build(const struct control_create *create, const char *group, con
 	if (!r && builder.full)
 		return fail(ret_error, PROBE_LINE_FETCH, -1, "the definition is longer than the kernel takes (4095 bytes)");
 	return r;
+}
+
+int probe_line_position(const struct probe_line *line, int column)
+{
+	/* The first argument begins one blank behind the bare line. */
+	size_t first = line->bare + 1, added = 0, at = (size_t)column;
+
+	if (column < 0 || at < first)
+		return -1;
+	for (uint32_t i = 0; i < line->addition_count && line->additions[i].at < at; i++) {
+		const struct probe_line_addition *addition = &line->additions[i];
+		size_t within = at - addition->at;
+
+		added += within < addition->size ? within : addition->size;
+	}
+	return (int)(at - first - added);
 }
 
 /* "[  142.329474] trace_uprobe: error: WORDS\n  Command: COMMAND\n             ^\n" */

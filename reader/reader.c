@@ -259,7 +259,7 @@ static int start_instance(struct reader *reader)
 		return tell(reader, &problem, r);
 	}
 	reader->has_instance = true;
-	r = live_open(&reader->live, &reader->instance, reader->options->session);
+	r = live_open(&reader->live, &reader->instance, reader->options->session, reader->options->source == OPTIONS_TEXT);
 	if (r < 0)
 		return fail(reader, EXIT_FAILED, r, "probes");
 	reader->provider = &reader->live.provider;

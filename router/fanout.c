@@ -418,6 +418,6 @@ int fanout_text(struct fanout *fanout, const struct text_joined *joined)
 	}
 	fanout->decoded++;
 	see_route(fanout, route);
-	text_tell(fanout, route, joined, payload, size, suspect || joined->swallowed || joined->doubtful);
+	text_tell(fanout, route, joined, payload, size, suspect || (joined->swallowed && !route->guarded) || joined->doubtful);
 	return route->guarded ? TEXT_JOIN_SURE : TEXT_JOIN_DONE;
 }

@@ -13,12 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Nothing in the text says where a string ends but what the kernel prints behind it, and a traced program
- * chooses what its strings hold. So that it can't choose that, too, the probes of a text session have one
- * more argument behind each string, a constant whose name begins so and ends with the session's random
- * tag: "s=+0(%di):string tfc_0_TAG=\\0:u8". In the schema it is SCHEMA_HIDDEN. */
-#define TEXT_CANARY "tfc_"
-
 /* Makes the text schema (SCHEMA_TEXT) of an event whose binary schema is `binary`; NULL: only "text". The
  * bytes are for schema_view, owned by the caller. Its print_format is not the kernel's but the template of
  * router/text_template.h. Fields that the kernel doesn't print, or not as they are (flags as words, hashed

@@ -13,7 +13,7 @@
  * end nothing guards (a file's name in sched_process_exec) may be followed by one that is part of that
  * string. A program that knows its own pid, CPU and time can forge such a line without a flaw, in the name
  * of an event that anyone knows. It can't for the probes of a session, whose names it doesn't know, nor from
- * within their strings, which end with a canary (TEXT_CANARY in router/text_fields.h). The kernel's count
+ * within their strings, which end with a canary (TEXT_CANARY in shm/schema.h). The kernel's count
  * of committed events then is less than the events read. A marker that holds a NUL prints without a newline,
  * so that the next event is taken for more of its text. A marker longer than the kernel's limit comes in
  * pieces, which only their length shows: all but the last are partial. */

@@ -9,6 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Nothing in ftrace's text says where a string ends but what the kernel prints behind it, and a traced program chooses
+ * what its strings hold. So that it can't choose that, too, the reader gives the probes of a text session one more
+ * argument behind each string, a constant whose name begins so and ends with a random number that the program can't
+ * know: "s=+0(%di):string tfc_0_NUMBER=\\0:u8". The router reads by it, and hides it (SCHEMA_HIDDEN). */
+#define TEXT_CANARY "tfc_"
+
 /* A view of the bytes of a schema segment, wherever they lie. Does not own them. */
 struct schema {
 	const struct schema_header *header;

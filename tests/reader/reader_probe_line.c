@@ -39,7 +39,7 @@ static void check(const struct control_create *create, const char *expected)
 	struct probe_line_error error = { 0 };
 	struct probe_line line;
 
-	assert_int_equal(probe_line_build(create, "grp", "ev", 7, &line, &error), 0);
+	assert_int_equal(probe_line_build(create, "grp", "ev", 7, NULL, &line, &error), 0);
 	assert_string_equal(line.text, expected);
 }
 
@@ -75,7 +75,7 @@ static void test_arguments(void **state)
 	add_fetch(&create, "n=%di:u64");
 	add_fetch(&create, "s=+0(+8(%si)):string[4]");
 	check(&create, "p:grp/ev /proc/self/fd/7:0x1234 n=%di:u64 s=+0(+8(%si)):string[4]");
-	assert_int_equal(probe_line_build(&create, "grp", "ev", 7, &line, &error), 0);
+	assert_int_equal(probe_line_build(&create, "grp", "ev", 7, NULL, &line, &error), 0);
 	assert_int_equal(line.bare, strlen("p:grp/ev /proc/self/fd/7:0x1234"));
 }
 
@@ -84,7 +84,7 @@ static void refused(const struct control_create *create, enum probe_line_part pa
 	struct probe_line_error error = { 0 };
 	struct probe_line line;
 
-	assert_int_equal(probe_line_build(create, "grp", "ev", 7, &line, &error), -EINVAL);
+	assert_int_equal(probe_line_build(create, "grp", "ev", 7, NULL, &line, &error), -EINVAL);
 	assert_int_equal(error.part, part);
 	assert_int_equal(error.position, position);
 	assert_non_null(error.message);
@@ -125,6 +125,96 @@ static void test_limits(void **state)
 	create = uprobe();
 	add_fetch(&create, "n=%di");
 	add_fetch(&create, "%si");
+	refused(&create, PROBE_LINE_FETCH, 6);
+}
+
+#define TAG "00c0ffee00c0ffee"
+#define CANARY(n) " tfc_" #n "_" TAG "=\\0:u8"
+
+static void build_guarded(const struct control_create *create, struct probe_line *line)
+{
+	struct probe_line_error error;
+
+	assert_int_equal(probe_line_build(create, "grp", "ev", 7, TAG, line, &error), 0);
+}
+
+static void test_canaries(void **state)
+{
+	static const struct {
+		const char *argument;
+		bool guarded;
+	} arguments[] = {
+		{ "s=+0(%di):string", true },          { "s=+0(%di):ustring", true },
+		{ "s=+0(%di):string[4]", true },       { "s=+u0(+8(%di)):ustring[64]", true },
+		{ "s=$comm", true },                   { "s=$comm:string", true },
+		{ "s=\\\"a:string\"", false },          { "s=\\\"abc\"", true },
+		{ "s=@sysctl_sched_debug:symstr", true }, { "s=%di:symbol", false },
+		{ "string=%di:u64", false },           { "s=+0(%di)", false },
+		{ "s=+0(%di):x8[16]", false },         { "s=+0(%di):stringy", false },
+		{ "s=%di:b4@0/64", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+		struct control_create create = uprobe();
+		struct probe_line line;
+		char expected[200];
+
+		add_fetch(&create, arguments[i].argument);
+		add_fetch(&create, "n=%si");
+		build_guarded(&create, &line);
+		snprintf(expected, sizeof(expected), "p:grp/ev /proc/self/fd/7:0x1234 %s%s n=%%si", arguments[i].argument,
+			arguments[i].guarded ? CANARY(0) : "");
+		assert_string_equal(line.text, expected);
+	}
+}
+
+/* The kernel's column in the line with the canaries, against the column in what the user wrote. */
+static void test_positions(void **state)
+{
+	static const char *const arguments[] = { "a=%di:string", "b=%si", "c=+0(%dx):ustring[2]", "d=%cx:string" };
+	struct control_create create = uprobe();
+	struct probe_line guarded, plain;
+	struct probe_line_error error;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++)
+		add_fetch(&create, arguments[i]);
+	build_guarded(&create, &guarded);
+	assert_int_equal(probe_line_build(&create, "grp", "ev", 7, NULL, &plain, &error), 0);
+	assert_string_equal(guarded.text + guarded.bare,
+		" a=%di:string" CANARY(0) " b=%si c=+0(%dx):ustring[2]" CANARY(1) " d=%cx:string" CANARY(2));
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+		const char *in_guarded = strstr(guarded.text, arguments[i]), *in_plain = strstr(plain.text, arguments[i]);
+
+		for (size_t k = 0; k <= strlen(arguments[i]); k++) {
+			int expected = (int)(in_plain - plain.text + k - plain.bare - 1);
+
+			assert_int_equal(probe_line_position(&plain, (int)(in_plain - plain.text + k)), expected);
+			assert_int_equal(probe_line_position(&guarded, (int)(in_guarded - guarded.text + k)), expected);
+		}
+	}
+	/* Inside of a canary: the end of its argument. */
+	assert_int_equal(probe_line_position(&guarded, (int)(strstr(guarded.text, "tfc_0") - guarded.text) + 5), 12);
+	assert_int_equal(probe_line_position(&guarded, (int)guarded.bare), -1);
+	assert_int_equal(probe_line_position(&guarded, -1), -1);
+}
+
+static void test_canaries_count(void **state)
+{
+	struct control_create create = uprobe();
+	struct probe_line_error error;
+	struct probe_line line;
+
+	(void)state;
+	for (int i = 0; i < 65; i++)
+		add_fetch(&create, "s=$comm");
+	assert_int_equal(probe_line_build(&create, "grp", "ev", 7, NULL, &line, &error), 0);
+	assert_int_equal(probe_line_build(&create, "grp", "ev", 7, TAG, &line, &error), -EINVAL);
+	assert_int_equal(error.part, PROBE_LINE_FETCH);
+	create = uprobe();
+	add_fetch(&create, "n=%di");
+	add_fetch(&create, "tfc_0_guess=%di");
 	refused(&create, PROBE_LINE_FETCH, 6);
 }
 
@@ -203,6 +293,9 @@ int main(void)
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_no_second_command),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_canaries),
+		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_canaries_count),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_names),
 	};
