@@ -182,50 +182,80 @@ static const struct filter_pred *same_kind(
 	return NULL;
 }
 
-/* What all alternatives say of the field of `first`, merged. Returns 1, 0 (one says nothing) or
- * -ENOMEM. */
-static int merge_alternatives(
-	const struct filter_node *list, const struct filter_pred *first, struct filter_pred **ret)
+/* What all alternatives of `list` but single comparisons (where those are `kept`) say of the field
+ * of `first`, merged. Returns 1, 0 (one of them says nothing of it) or -ENOMEM. */
+static int merge_alternatives(const struct filter_node *list, bool kept,
+	const struct filter_pred *first, struct filter_node **ret)
 {
-	struct filter_pred *sum = filter_pred_ref((struct filter_pred *)first), *more;
+	struct filter_nodes parts = { 0 };
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct filter_pred *other = same_kind(list->children[i], first);
-		int merged = other ? filter_pred_merge(sum, other, false, &more) : 0;
 
-		filter_pred_release(sum);
-		if (merged <= 0)
-			return merged;
-		sum = more;
+		if (kept && list->children[i]->kind == NODE_TEST)
+			continue;
+		if (!other || filter_nodes_add(&parts, filter_node_test(filter_pred_ref(
+							       (struct filter_pred *)other)))) {
+			filter_nodes_release(&parts);
+			return other ? -ENOMEM : 0;
+		}
 	}
-	*ret = sum;
-	return 1;
+	return filter_node_join(false, &parts, ret) ? -ENOMEM : 1;
 }
 
-/* Alternatives that are too many: (a == 1 && b == 2) || (a == 3 && b == 4) becomes a in {1, 3} && b
- * in {2, 4}. */
-static int make_hull(const struct filter_node *list, struct filter_node **ret)
+/* What the alternatives, single comparisons aside where those are `kept`, have in common: a term
+ * for each field of which all say something that can be merged. */
+static int make_common(const struct filter_node *list, bool kept, struct filter_node **ret)
 {
 	const struct filter_node *first = list->children[0];
-	size_t count = first->kind == NODE_AND ? first->count : 1;
 	struct filter_nodes parts = { 0 };
+	size_t count;
 
+	for (size_t i = 1; kept && first->kind == NODE_TEST && i < list->count; i++)
+		first = list->children[i];
+	count = first->kind == NODE_AND ? first->count : 1;
 	for (size_t i = 0; i < count; i++) {
 		const struct filter_node *part =
 			first->kind == NODE_AND ? first->children[i] : first;
-		struct filter_pred *pred;
-		int merged = 0;
+		struct filter_node *merged;
+		int found = 0;
 
-		if (part->kind == NODE_TEST)
-			merged = merge_alternatives(list, part->pred, &pred);
-		if (merged > 0 && filter_nodes_add(&parts, filter_node_test(pred)))
-			merged = -ENOMEM;
-		if (merged < 0) {
+		if (part->kind == NODE_TEST &&
+			(part->pred->kind == PRED_RANGES || part->pred->kind == PRED_STRINGS))
+			found = merge_alternatives(list, kept, part->pred, &merged);
+		if (found > 0 && filter_nodes_add(&parts, merged))
+			found = -ENOMEM;
+		if (found < 0) {
 			filter_nodes_release(&parts);
-			return merged;
+			return found;
 		}
 	}
 	return filter_node_join(true, &parts, ret);
+}
+
+/* Alternatives that are too many: (a == 1 && b == 2) || (a == 3 && b == 4) becomes a in {1, 3} && b
+ * in {2, 4}. Single comparisons are kept beside that while there is room for them. */
+static int make_hull(const struct filter_node *list, size_t most, struct filter_node **ret)
+{
+	struct filter_nodes parts = { 0 };
+	struct filter_node *common;
+	size_t tests = 0;
+	bool kept;
+	int error;
+
+	for (size_t i = 0; i < list->count; i++)
+		tests += list->children[i]->kind == NODE_TEST;
+	kept = tests < most && tests < list->count;
+	error = make_common(list, kept, &common);
+	if (!error)
+		error = filter_nodes_add(&parts, common);
+	for (size_t i = 0; kept && !error && i < list->count; i++)
+		if (list->children[i]->kind == NODE_TEST)
+			error = filter_nodes_add(&parts, filter_node_ref(list->children[i]));
+	if (!error)
+		return filter_node_join(false, &parts, ret);
+	filter_nodes_release(&parts);
+	return error;
 }
 
 static enum kernel_written write_node(
@@ -238,7 +268,7 @@ static enum kernel_written write_hull(
 	struct filter_node *hull;
 
 	writer->exact = false;
-	if (make_hull(node, &hull)) {
+	if (make_hull(node, writer->most, &hull)) {
 		writer->error = -ENOMEM;
 		return KERNEL_ALL;
 	}

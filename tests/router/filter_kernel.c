@@ -318,6 +318,8 @@ static void test_shortening(void **state)
 		/* nothing in common */
 		{ "u16 == %u && name =~ \"%u\" && u8 =%u", 200, 100, "u8 <= 199 && u16 <= 199",
 			false },
+		/* single comparisons beside what the others have in common */
+		{ "u16 > %u && name *= b%u || u8 == 3", 1000, 4095, "u8 == 3 || u16 >= 1", false },
 		{ "u8 == 1", 1, 8, "u8 == 1", true },
 		{ "u8 == 1", 1, 7, "0", false },
 		{ "u8 == 1 && s8 == 1", 1, 18, "u8 == 1", false },
