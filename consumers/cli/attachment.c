@@ -31,6 +31,8 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	options.include_self = from->include_self;
 	options.force = from->force;
 	options.all_events = all_events;
+	/* The daemons of a private session are started once. */
+	options.no_return = private;
 	options.logger = attachment_note;
 	if (tfan_open(&options, &attachment->tfan) < 0)
 		return message_failure(attachment->tfan ? tfan_failure(attachment->tfan) : NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "consumers/client/binding.h"
 #include "consumers/client/clock_model.h"
+#include "consumers/client/comeback.h"
 #include "consumers/client/event.h"
 #include "consumers/client/failure.h"
 #include "consumers/client/trace.h"
@@ -17,6 +18,7 @@
 struct tfan {
 	struct failure failure;
 	int socket, epoll;
+	int folder; /* of the session's sockets */
 	bool attached; /* `ring` is one */
 	/* Set when tfan_next found nothing and announced sleep, at the ring's position asleep_at: the router
 	 * signals with the next record. Until something is read, asking again costs no announcement. */
@@ -45,6 +47,12 @@ struct tfan {
 	struct tfan_trace **closed; /* see trace_bury */
 	size_t closed_count, closed_room;
 
+	struct comeback comeback;
+	struct control_attach attach; /* as the options ask for it */
+	char program[CONTROL_NAME_MAX];
+	bool no_return, leaving; /* leaving: the router has closed, and the ring is looked at once more */
+	unsigned int flushes; /* asked for, and their records not read yet */
+
 	struct tfan_session session;
 	char session_name[CONTROL_NAME_MAX];
 	struct ledger_session end_ledger; /* valid once has_end_ledger */
@@ -67,6 +75,9 @@ int connection_call(struct tfan *tfan, uint16_t type, void *request, uint32_t si
 /* The same for requests that are answered by control_status: a status other than 0 is a failure, too.
  * With `ret_fd` the reply must bring one descriptor, which is then the caller's. */
 int connection_ask(struct tfan *tfan, uint16_t type, void *request, uint32_t size, int *ret_fd);
+
+/* Sets the failure for what control_call or control_receive returned; returns it. */
+int connection_failed(struct tfan *tfan, int rc);
 
 /* A note for the caller's logger. */
 void connection_note(struct tfan *tfan, enum tfan_level level, const char *format, ...)

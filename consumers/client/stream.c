@@ -29,6 +29,18 @@ static inline void take_record(struct tfan *tfan, const struct record_header *re
 	event->kind = kind;
 }
 
+/* Keeps the place in the merged order up to which the caller has seen events. */
+static inline void see(struct tfan *tfan, const struct record_header *record)
+{
+	struct place *seen = &tfan->comeback.seen;
+	uint64_t time = tfan->event.time;
+	uint16_t cpu = record->cpu;
+
+	seen->count = time == seen->time && cpu == seen->cpu ? seen->count + 1 : 1;
+	seen->time = time;
+	seen->cpu = cpu;
+}
+
 /* The trace of an event that is not of the same one as the last. Returns 0, -ENOENT (it is closed, or not
  * known) or another -errno. */
 static int find_part(struct tfan *tfan, uint64_t id, struct trace_part **ret)
@@ -61,8 +73,12 @@ static inline int take_event(struct tfan *tfan, const struct record_header *reco
 			return rc == -ENOENT ? 0 : rc;
 		event->part = part;
 	}
+	if (tfan->comeback.passing && comeback_knows(tfan, record, part->trace->enabled_at))
+		return 0;
 	take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record));
 	event->direct = event->payload_size >= part->direct_size;
+	if (!(record->flags & RECORD_LATE))
+		see(tfan, record);
 	return 1;
 }
 
@@ -73,6 +89,13 @@ static int take_clock(struct tfan *tfan)
 	memcpy(&clock, event_payload(&tfan->event), sizeof(clock));
 	clock_model_add(&tfan->clock, clock.mono, clock.real, clock.error);
 	return 0;
+}
+
+static int take_flushed(struct tfan *tfan)
+{
+	if (tfan->flushes > 0)
+		tfan->flushes--;
+	return 1;
 }
 
 static int take_end(struct tfan *tfan)
@@ -101,7 +124,7 @@ static int take_other(struct tfan *tfan, const struct record_header *record, uin
 		[RECORD_STATE] = { TFAN_STATE, 0, NULL },
 		[RECORD_GAP] = { TFAN_GAP, sizeof(struct record_lost), NULL },
 		[RECORD_END] = { TFAN_END, sizeof(struct record_end), take_end },
-		[RECORD_FLUSHED] = { TFAN_FLUSHED, 0, NULL },
+		[RECORD_FLUSHED] = { TFAN_FLUSHED, 0, take_flushed },
 		[RECORD_CLOCK] = { TFAN_EVENT, sizeof(struct record_clock), take_clock },
 	};
 	uint8_t kind = record->kind;
@@ -218,6 +241,36 @@ static bool pace_over(struct tfan *tfan)
 	return true;
 }
 
+/* Goes on with the return. Returns 1 (look again), 0 (not yet) or why there will never be more. */
+static int come_back(struct tfan *tfan)
+{
+	int rc = comeback_step(tfan);
+
+	if (rc < 0)
+		tfan->broken = rc;
+	return rc;
+}
+
+/* The router closed: what it published before is read, and then it is come back to, where that can be. A replay
+ * has no place to come back to. Returns as come_back. */
+static int leave(struct tfan *tfan, int rc)
+{
+	if (rc != -ECONNRESET || tfan->no_return || tfan->session.is_recorded) {
+		tfan->broken = rc;
+		return 1;
+	}
+	/* The last look at the ring came before the one at the socket. */
+	if (!tfan->leaving) {
+		tfan->leaving = true;
+		return 1;
+	}
+	tfan->leaving = false;
+	rc = comeback_begin(tfan);
+	if (rc < 0)
+		tfan->broken = rc;
+	return rc;
+}
+
 /* Nothing is in the ring. Returns 1 (look again), 0 (the caller may sleep), or why there will never be more.
  *
  * The order matters: the signal of an earlier sleep is taken back before the next sleep is announced, and
@@ -234,12 +287,12 @@ static int idle(struct tfan *tfan)
 			"session \"%s\" has ended", tfan->session_name);
 		return tfan->broken;
 	}
+	if (tfan->comeback.state != COMEBACK_NONE)
+		return come_back(tfan);
 	if (is_asleep(tfan) || is_pacing(tfan)) {
 		rc = look_at_socket(tfan);
-		if (rc) {
-			tfan->broken = rc;
-			return 1;
-		}
+		if (rc)
+			return leave(tfan, rc);
 		/* Nothing new, unless it was the timer or the router that woke the caller. */
 		if (is_asleep(tfan) && wake_clear(tfan->ring.wake_fd) == -EAGAIN)
 			return 0;
@@ -262,7 +315,7 @@ static int settle(struct tfan *tfan, const struct record_header **ret)
 	trace_bury(tfan);
 	*ret = tfan->event.pending;
 	tfan->event.pending = NULL;
-	tfan->pending = false;
+	tfan->pending = tfan->comeback.passing;
 	return 1;
 }
 
@@ -310,8 +363,9 @@ int tfan_next(struct tfan *tfan, const struct tfan_event **ret)
 
 	/* An event of the same trace as the last. */
 	if (!tfan->pending && ring_reader_next_fast(&tfan->ring, &record) && record->kind == RECORD_EVENT &&
-		event->part && record->trace_id == event->part->id) {
+		!(record->flags & RECORD_LATE) && event->part && record->trace_id == event->part->id) {
 		take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record));
+		see(tfan, record);
 		event->direct = event->payload_size >= event->part->direct_size;
 		*ret = event;
 		return 1;
@@ -326,7 +380,7 @@ int tfan_wait(struct tfan *tfan, int milliseconds)
 
 	if (!tfan->attached || tfan->event.pending || tfan->broken || tfan->ended)
 		return 1;
-	if (!is_asleep(tfan) && !is_pacing(tfan) && !fall_asleep(tfan))
+	if (tfan->comeback.state == COMEBACK_NONE && !is_asleep(tfan) && !is_pacing(tfan) && !fall_asleep(tfan))
 		return 1;
 	n = poll(&fd, 1, milliseconds);
 	return n < 0 ? -errno : n;

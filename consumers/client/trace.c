@@ -3,11 +3,13 @@
 #include "consumers/client/binding.h"
 #include "consumers/client/connection.h"
 #include "consumers/client/location.h"
+#include "consumers/client/target.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Adds a part for a trace that the router knows as `id`. On failure the caller frees the trace. */
 static int trace_add_part(struct tfan_trace *trace, uint64_t id, struct trace_part **ret)
@@ -38,6 +40,7 @@ void trace_free(struct tfan_trace *trace)
 	free(trace->name);
 	free(trace->filter);
 	binding_free(trace->binding);
+	target_put(trace->target);
 	free(trace);
 }
 
@@ -175,6 +178,24 @@ static void shown_name(char *out, size_t size, const char *name)
 		memcpy(out + size - 4, "...", 4);
 }
 
+static int keep_definition(struct trace_part *part, const struct control_create *request)
+{
+	part->definition = malloc(sizeof(*request));
+	if (!part->definition)
+		return failure_set(&part->trace->tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
+	*part->definition = *request;
+	return 0;
+}
+
+static int keep_target(struct tfan_trace *trace, int fd)
+{
+	int rc = fd >= 0 ? target_get(trace->tfan, fd, &trace->target) : 0;
+
+	if (rc)
+		return failure_set(&trace->tfan->failure, TFAN_FAILED, -rc, -1, "can't keep the file open: %s", strerror(-rc));
+	return 0;
+}
+
 static int create_part(struct tfan_trace *trace, struct control_create *request, int fd,
 	const struct location *location)
 {
@@ -195,6 +216,8 @@ static int create_part(struct tfan_trace *trace, struct control_create *request,
 	control_message_release(&reply);
 	if (rc == 0)
 		rc = trace_add_part(trace, id, &part);
+	if (rc == 0)
+		rc = keep_definition(part, request);
 	if (rc == 0)
 		rc = trace_part_fetch(tfan, part, NULL);
 	return rc;
@@ -275,6 +298,8 @@ int trace_create(struct tfan *tfan, const char *probe, const struct shape_plan *
 	trace = trace_new(tfan, location_name(location));
 	if (!trace || !request)
 		rc = failure_set(&tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
+	if (rc == 0)
+		rc = keep_target(trace, location_fd(location));
 	for (size_t i = 0; rc == 0 && i < location_count(location); i++) {
 		rc = location_request(tfan, location, i, request);
 		if (rc == 0)
@@ -326,9 +351,30 @@ static int send_enabled(struct trace_part *part, void *context)
 	return connection_ask(part->trace->tfan, CONTROL_SET_ENABLED, &request, sizeof(request), NULL);
 }
 
-int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled)
+int trace_enable(struct tfan_trace *trace, bool enabled)
 {
 	return each_part(trace, send_enabled, &enabled);
+}
+
+uint64_t trace_now(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled)
+{
+	uint64_t now = trace_now();
+	int rc = trace_enable(trace, enabled);
+
+	if (rc)
+		return rc;
+	if (enabled && !trace->enabled)
+		trace->enabled_at = now;
+	trace->enabled = enabled;
+	return 0;
 }
 
 static int send_filter(struct trace_part *part, void *context)

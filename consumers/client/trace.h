@@ -4,6 +4,7 @@
 
 #include "consumers/client/shape.h"
 #include "consumers/client/tracefan.h"
+#include "shm/control_abi.h"
 #include "shm/schema.h"
 
 #include <stdbool.h>
@@ -31,6 +32,7 @@ struct field {
 struct trace_part {
 	struct tfan_trace *trace;
 	uint64_t id;
+	struct control_create *definition; /* owned; as it was asked for, NULL: it was not made here */
 	void *schema_bytes;   /* owned; read from the router's sealed segment and checked once */
 	struct schema schema; /* view of schema_bytes */
 	struct field *fields; /* owned; without the hidden ones */
@@ -44,6 +46,9 @@ struct tfan_trace {
 	char *filter; /* owned; the one in force, NULL: none */
 	struct trace_part **parts; /* owned */
 	size_t part_count;
+	struct target *target; /* a reference; the file that its probes are in, NULL: the kernel's */
+	bool enabled;
+	uint64_t enabled_at;   /* ns, CLOCK_MONOTONIC */
 	struct binding *binding; /* owned; a typed trace's, NULL for others */
 	bool closed;  /* given back: freed when no event can refer to it any more */
 	bool unknown; /* all_events: the router would not say what it is; its events are passed over */
@@ -94,6 +99,13 @@ int trace_create(struct tfan *tfan, const char *probe, const struct shape_plan *
 /* Fetches the schema of a trace that this connection did not create (all_events) and takes the trace in.
  * A trace that the router doesn't know is taken in as unknown. Returns 0 or -errno with the failure set. */
 int trace_adopt(struct tfan *tfan, uint64_t id, struct trace_part **ret);
+
+/* Makes a part again at a new router, under its id. Returns 0 or -errno with the failure set. */
+int trace_part_remake(struct trace_part *part);
+int trace_enable(struct tfan_trace *trace, bool enabled);
+
+/* ns of CLOCK_MONOTONIC: the session's clock. */
+uint64_t trace_now(void);
 
 /* Frees the traces that were closed while an event could still refer to them. */
 void trace_bury(struct tfan *tfan);

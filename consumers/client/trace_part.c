@@ -2,6 +2,7 @@
 #include "consumers/client/trace.h"
 
 #include "consumers/client/connection.h"
+#include "consumers/client/target.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ void trace_part_free(struct trace_part *part)
 {
 	if (!part)
 		return;
+	free(part->definition);
 	free(part->schema_bytes);
 	free(part->fields);
 	free(part);
@@ -91,4 +93,54 @@ int trace_part_fetch(struct tfan *tfan, struct trace_part *part, char **ret_name
 		*ret_name = strdup(status->failure.message);
 	control_message_release(&reply);
 	return rc;
+}
+
+/* ---- at a new router ---- */
+
+/* The caller holds indices of fields, so they must be what they were. */
+static bool same_layout(const struct schema *a, const struct schema *b)
+{
+	const struct schema_header *x = a->header, *y = b->header;
+
+	return x->field_count == y->field_count && x->strings_size == y->strings_size && x->flags == y->flags &&
+	       memcmp(a->fields, b->fields, x->field_count * sizeof(*a->fields)) == 0 &&
+	       memcmp(a->strings, b->strings, x->strings_size) == 0;
+}
+
+static int check_layout(struct tfan *tfan, const struct trace_part *part)
+{
+	struct trace_part again = { .trace = part->trace, .id = part->id };
+	int rc = trace_part_fetch(tfan, &again, NULL);
+
+	if (rc == 0 && !same_layout(&part->schema, &again.schema))
+		rc = failure_set(&tfan->failure, TFAN_FAILED, EPROTO, -1,
+			"trace \"%s\" came back with other fields", part->trace->name);
+	free(again.schema_bytes);
+	free(again.fields);
+	return rc;
+}
+
+int trace_part_remake(struct trace_part *part)
+{
+	const struct tfan_trace *trace = part->trace;
+	struct tfan *tfan = trace->tfan;
+	struct control_create request = *part->definition;
+	struct control_message reply;
+	const struct control_created *created = (const struct control_created *)reply.bytes;
+	int rc;
+
+	request.trace_id = part->id;
+	memset(request.filter, 0, sizeof(request.filter));
+	if (trace->filter)
+		(void)control_text(request.filter, sizeof(request.filter), trace->filter);
+	rc = connection_call(tfan, CONTROL_CREATE, &request, sizeof(request), trace->target ? trace->target->fd : -1,
+		&reply);
+	if (rc)
+		return rc;
+	if (created->status != 0)
+		rc = failure_take(&tfan->failure, created->status, &created->failure);
+	else if (created->trace_id != part->id)
+		rc = connection_failed(tfan, -EPROTO);
+	control_message_release(&reply);
+	return rc ? rc : check_layout(tfan, part);
 }

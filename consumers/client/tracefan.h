@@ -39,6 +39,9 @@ struct tfan_options {
 				  * what comes meanwhile. 0: it tells of each at once */
 	bool include_self;       /* trace this process, too */
 	bool all_events;         /* recordings: every event, without tfan_trace_create */
+	bool no_return;          /* when the session's router dies, that is the end: -ECONNRESET. Else the connection
+				  * waits for the next router, comes back to its place, and is told by TFAN_GAP how
+				  * much was lost */
 	bool force;              /* place probes that are known to endanger their program: return probes in Go's */
 	void (*logger)(void *context, int level, const char *text); /* level: enum tfan_level; NULL: none */
 	void *logger_context;
@@ -147,8 +150,9 @@ enum tfan_kind {
 };
 
 /* The next record, valid until the next call of tfan_next or tfan_close. Returns 1, 0 (none now), or a
- * negative errno (-ECONNRESET: the router is gone; -ESHUTDOWN: TFAN_END has been returned before;
- * -EBADMSG: the ring is damaged). What is already in the ring is delivered first. */
+ * negative errno (-ECONNRESET: the session is gone; -ESHUTDOWN: TFAN_END has been returned before;
+ * -EBADMSG: the ring is damaged). What is already in the ring is delivered first. While a router that died has
+ * no successor yet, there is none now, and every request fails as TFAN_BUSY. */
 int tfan_next(struct tfan *tfan, const struct tfan_event **ret);
 /* Waits at most `milliseconds` (-1: for ever) until tfan_next may have something, be it an error. Returns 1,
  * 0 (time is up) or a negative errno (-EINTR: a signal came). */

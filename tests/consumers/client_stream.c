@@ -41,6 +41,7 @@ static int setup_trace(void **state)
 
 	(void)setup(state);
 	f = *state;
+	options.no_return = true;
 	open_with(f, &options);
 	assert_int_equal(tfan_trace_create(f->tfan, "tracepoint:sched:sched_fake", &f->trace), 0);
 	return 0;

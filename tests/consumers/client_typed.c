@@ -68,6 +68,7 @@ static int setup(void **state)
 
 	fake_router_start(&f->router);
 	options.session = FAKE_SESSION;
+	options.no_return = true;
 	options.directory = f->router.directory;
 	assert_true(readlink("/proc/self/exe", f->self, sizeof(f->self) - 1) > 0);
 	assert_int_equal(tfan_open(&options, &f->tfan), 0);

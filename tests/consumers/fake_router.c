@@ -126,9 +126,13 @@ static void answer_attach(struct fake_router *router, const struct control_messa
 
 static void answer_create(struct fake_router *router, const struct control_message *request)
 {
-	struct control_created reply = { .trace_id = router->next_id++ };
+	struct control_created reply = { .trace_id = router->next_id };
 
 	memcpy(&router->create, request->bytes, sizeof(router->create));
+	if (router->create.trace_id)
+		reply.trace_id = router->create.trace_id;
+	else
+		router->next_id++;
 	memset(router->target, 0, sizeof(router->target));
 	if (request->fd_count == 1) {
 		char link[64];
@@ -159,6 +163,10 @@ static void answer_flush(struct fake_router *router, const struct control_messag
 	struct record_flushed flushed = { .cookie = request->header.cookie };
 	struct record_header *record;
 
+	if (router->swallow_flush) {
+		answer_status(router, request, -1);
+		return;
+	}
 	record = ring_writer_reserve(&router->ring, sizeof(*record) + sizeof(flushed));
 	MUST(record);
 	*record = (struct record_header){ .size = sizeof(*record) + sizeof(flushed), .kind = RECORD_FLUSHED,
@@ -206,6 +214,12 @@ static void serve(struct fake_router *router, const struct control_message *requ
 			request->header.size > sizeof(request->header) ?
 				((const struct control_id *)request->bytes)->id : 0;
 	}
+	if (request->header.type == router->die_at) {
+		router->ring.wake_fd = close_fd(router->ring.wake_fd);
+		router->down = true;
+		(void)shutdown(router->socket, SHUT_RDWR);
+		return;
+	}
 	if (request->header.type == router->refuse_type && router->refuse_after-- == 0) {
 		router->refuse_after = 0;
 		refuse(router, request);
@@ -246,17 +260,11 @@ static void serve(struct fake_router *router, const struct control_message *requ
 	}
 }
 
-static void *run(void *context)
+/* Serves one client until it or the test hangs up. */
+static void serve_client(struct fake_router *router, int fd)
 {
-	struct fake_router *router = context;
 	struct control_message request;
-	int fd = accept4(router->listener, NULL, NULL, SOCK_CLOEXEC);
 
-	if (fd < 0)
-		return NULL;
-	pthread_mutex_lock(&router->lock);
-	router->socket = fd;
-	pthread_mutex_unlock(&router->lock);
 	while (control_receive(fd, &request) == 1) {
 		pthread_mutex_lock(&router->lock);
 		/* The client's requests are well-formed. */
@@ -264,6 +272,24 @@ static void *run(void *context)
 		serve(router, &request);
 		pthread_mutex_unlock(&router->lock);
 		control_message_release(&request);
+	}
+}
+
+static void *run(void *context)
+{
+	struct fake_router *router = context;
+	int fd;
+
+	while ((fd = accept4(router->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		pthread_mutex_lock(&router->lock);
+		while (router->down && !router->stopping)
+			pthread_cond_wait(&router->changed, &router->lock);
+		router->socket = fd;
+		pthread_mutex_unlock(&router->lock);
+		serve_client(router, fd);
+		pthread_mutex_lock(&router->lock);
+		router->socket = close_fd(router->socket);
+		pthread_mutex_unlock(&router->lock);
 	}
 	return NULL;
 }
@@ -292,6 +318,7 @@ void fake_router_start(struct fake_router *router)
 	MUST(bind(router->listener, (struct sockaddr *)&address, sizeof(address)) == 0);
 	MUST(listen(router->listener, 1) == 0);
 	MUST(pthread_mutex_init(&router->lock, NULL) == 0);
+	MUST(pthread_cond_init(&router->changed, NULL) == 0);
 	MUST(pthread_create(&router->thread, NULL, run, router) == 0);
 }
 
@@ -301,7 +328,20 @@ void fake_router_hang_up(struct fake_router *router)
 	/* A dead router's end of the wake-up is closed, too. */
 	if (router->attached)
 		router->ring.wake_fd = close_fd(router->ring.wake_fd);
+	router->down = true;
 	(void)shutdown(router->socket, SHUT_RDWR);
+	pthread_mutex_unlock(&router->lock);
+}
+
+void fake_router_succeed(struct fake_router *router)
+{
+	pthread_mutex_lock(&router->lock);
+	if (router->attached)
+		ring_writer_release(&router->ring);
+	router->attached = false;
+	router->log_count = 0;
+	router->down = false;
+	pthread_cond_signal(&router->changed);
 	pthread_mutex_unlock(&router->lock);
 }
 
@@ -311,11 +351,12 @@ void fake_router_stop(struct fake_router *router)
 
 	(void)shutdown(router->listener, SHUT_RDWR);
 	pthread_mutex_lock(&router->lock);
+	router->stopping = true;
+	pthread_cond_signal(&router->changed);
 	if (router->socket >= 0)
 		(void)shutdown(router->socket, SHUT_RDWR);
 	pthread_mutex_unlock(&router->lock);
 	pthread_join(router->thread, NULL);
-	router->socket = close_fd(router->socket);
 	router->listener = close_fd(router->listener);
 	if (router->attached)
 		ring_writer_release(&router->ring);
@@ -325,6 +366,7 @@ void fake_router_stop(struct fake_router *router)
 	(void)snprintf(path, sizeof(path), "%s/%s", router->directory, FAKE_SESSION);
 	(void)rmdir(path);
 	(void)rmdir(router->directory);
+	pthread_cond_destroy(&router->changed);
 	pthread_mutex_destroy(&router->lock);
 }
 

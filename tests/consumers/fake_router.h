@@ -19,6 +19,8 @@ struct fake_router {
 	char directory[64];
 	int listener, socket;
 	pthread_t thread;
+	pthread_cond_t changed;
+	bool down, stopping; /* down: it died, and its successor is not there yet */
 	/* Guards everything below: the thread holds it while it answers, the test while it writes. */
 	pthread_mutex_t lock;
 	struct ring_writer ring;
@@ -29,6 +31,8 @@ struct fake_router {
 	unsigned int refuse_after; /* that many are served first */
 	uint32_t refuse_status;
 	struct control_failure refuse;
+	uint16_t die_at;    /* hangs up instead of answering this */
+	bool swallow_flush; /* answers, and writes no record */
 	void *schema; /* of every trace; owned */
 	size_t schema_size;
 	const char *list;
@@ -58,8 +62,10 @@ struct fake_payload {
 };
 
 void fake_router_start(struct fake_router *router);
-/* Closes the connection, as a router that dies does; the test may go on reading. */
+/* Closes the connection, as a router that dies does; the test may go on reading. Who connects then waits. */
 void fake_router_hang_up(struct fake_router *router);
+/* Its successor: serves who waits, with a ring of its own, and an empty log of requests. */
+void fake_router_succeed(struct fake_router *router);
 void fake_router_stop(struct fake_router *router);
 
 /* Makes the default schema's bytes; with `big_endian` the payload's numbers are. */

@@ -238,6 +238,32 @@ class Examples(Client):
         self.assertRegex(example.out, r"\d+ decoded, \d+ delivered, 0 lost, \d+ missed by the probe")
 
 
+class Returns(Client):
+    """A router is killed under a consumer; another takes its place."""
+
+    def test_each_event_comes_once(self):
+        program = self.compile("caller", CALLER)
+        session = harness.Session(self.folder)
+        self.addCleanup(session.stop)
+        gate = harness.Gate(self.folder)
+        self.addCleanup(gate.close)
+        consumer = session.trace("-e", f"t=uprobe:{program}:target n=$arg1:s32", "-o", "json", uid=0, gate=gate)
+        gate.wait(consumer)
+        subprocess.run([program, "500"], check=True)
+        session.router.kill()
+        # The reader goes on, so what happens meanwhile is not lost.
+        subprocess.run([program, "500"], check=True)
+        session.router = session._start("router")
+        subprocess.run([program, "500"], check=True)
+        gate.open()
+        result = consumer.wait()
+        self.assertEqual(result.status, 0, result.err)
+        self.assertEqual([e["args"]["n"] for e in result.of("t")], [-i for i in range(500)] * 3)
+        self.check_order(result.events)
+        gaps = [r for r in result.records if r["kind"] == "gap"]
+        self.assertEqual([g["count"] for g in gaps], [0])
+
+
 class Missing(Client):
     def test_each_says_what_is_missing(self):
         for name, words in {"tracepoint": [], "uprobe": ["/bin/sh", "main"], "uretprobe": ["/bin/sh"], "kprobe": [],

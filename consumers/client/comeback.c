@@ -1,0 +1,168 @@
+#include "consumers/client/comeback.h"
+
+#include "consumers/client/attach.h"
+#include "consumers/client/connection.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+static void unwatch(struct tfan *tfan, int fd)
+{
+	/* The descriptor may be nothing any more; then there is nothing to unwatch either. */
+	if (fd >= 0)
+		(void)epoll_ctl(tfan->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+int comeback_begin(struct tfan *tfan)
+{
+	int rc;
+
+	unwatch(tfan, tfan->socket);
+	/* Its writing end is gone with the router, so it would stay readable for ever. */
+	unwatch(tfan, tfan->ring.wake_fd);
+	tfan->asleep = false;
+	tfan->pacing = false;
+	if (tfan->timer >= 0)
+		(void)timerfd_settime(tfan->timer, 0, &(struct itimerspec){ 0 }, NULL);
+	rc = attach_greet(tfan);
+	if (rc)
+		return failure_set(&tfan->failure, TFAN_FAILED, ECONNRESET, -1,
+			"session \"%s\" is gone: its router ended, and nobody holds its place (%s)", tfan->session_name,
+			strerror(-rc));
+	tfan->comeback.state = COMEBACK_GREETED;
+	return attach_watch(tfan, tfan->socket);
+}
+
+/* ---- the place ---- */
+
+static const struct tfan_trace *enabled_trace(const struct tfan *tfan, size_t i)
+{
+	const struct tfan_trace *trace = tfan->traces[i];
+
+	return trace->enabled && !trace->closed && !trace->unknown ? trace : NULL;
+}
+
+/* Up to where everything was seen: the last event in order, or else the first enabling. */
+static struct place seen_place(const struct tfan *tfan)
+{
+	struct place place = tfan->comeback.seen;
+
+	if (place.count > 0)
+		return place;
+	place.time = UINT64_MAX;
+	place.cpu = 0;
+	for (size_t i = 0; i < tfan->trace_count; i++) {
+		const struct tfan_trace *trace = enabled_trace(tfan, i);
+
+		if (trace && trace->enabled_at < place.time)
+			place.time = trace->enabled_at;
+	}
+	if (place.time == UINT64_MAX)
+		place.time = trace_now();
+	return place;
+}
+
+static void pass_over(struct tfan *tfan, const struct place *place)
+{
+	struct comeback *comeback = &tfan->comeback;
+
+	comeback->passing = true;
+	comeback->known = *place;
+	comeback->enabled_last = 0;
+	for (size_t i = 0; i < tfan->trace_count; i++) {
+		const struct tfan_trace *trace = enabled_trace(tfan, i);
+
+		if (trace && trace->enabled_at > comeback->enabled_last)
+			comeback->enabled_last = trace->enabled_at;
+	}
+	tfan->pending = true;
+}
+
+bool comeback_knows(struct tfan *tfan, const struct record_header *record, uint64_t enabled_at)
+{
+	struct comeback *comeback = &tfan->comeback;
+	const struct place *known = &comeback->known;
+
+	if (record->time < enabled_at)
+		return true;
+	if (record->time == known->time && record->cpu == known->cpu && comeback->known.count > 0) {
+		comeback->known.count--;
+		return true;
+	}
+	if (record->flags & RECORD_LATE)
+		return false;
+	if (record->time > known->time && record->time > comeback->enabled_last)
+		comeback->passing = false;
+	return false;
+}
+
+/* ---- making everything again ---- */
+
+static int make_trace(struct tfan_trace *trace)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < trace->part_count; i++)
+		rc = trace_part_remake(trace->parts[i]);
+	return rc;
+}
+
+static int make_traces(struct tfan *tfan)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < tfan->trace_count; i++)
+		if (!tfan->traces[i]->closed && !tfan->traces[i]->unknown)
+			rc = make_trace(tfan->traces[i]);
+	for (size_t i = 0; rc == 0 && i < tfan->trace_count; i++)
+		if (enabled_trace(tfan, i))
+			rc = trace_enable(tfan->traces[i], true);
+	return rc;
+}
+
+/* Flushes that the old router owed are asked of the new one. */
+static int make_flushes(struct tfan *tfan)
+{
+	struct control_id request = { 0 };
+	int rc = 0;
+
+	for (unsigned int i = 0; rc == 0 && i < tfan->flushes; i++)
+		rc = connection_ask(tfan, CONTROL_FLUSH, &request, sizeof(request), NULL);
+	return rc;
+}
+
+static int make(struct tfan *tfan)
+{
+	const struct place place = seen_place(tfan);
+	struct control_id request = { 0 };
+	int rc = attach_ring(tfan, ATTACH_RESUME, place.time, place.cpu);
+
+	if (rc == 0)
+		rc = make_traces(tfan);
+	if (rc == 0)
+		rc = connection_ask(tfan, CONTROL_RESUMED, &request, sizeof(request), NULL);
+	if (rc == 0)
+		rc = make_flushes(tfan);
+	if (rc == 0)
+		pass_over(tfan, &place);
+	return rc;
+}
+
+int comeback_step(struct tfan *tfan)
+{
+	int rc = attach_welcomed(tfan, false);
+
+	if (rc == -EAGAIN)
+		return 0;
+	if (rc == 0) {
+		tfan->comeback.state = COMEBACK_MAKING;
+		rc = make(tfan);
+	}
+	tfan->comeback.state = COMEBACK_NONE;
+	/* The new one died, too: the next may have more luck. */
+	if (rc == -ECONNRESET)
+		return comeback_begin(tfan);
+	return rc == 0 ? 1 : rc;
+}
