@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/exit_status.h"
 #include "base/log.h"
+#include "reader/holder.h"
 #include "reader/lock.h"
 #include "reader/probe_name.h"
 #include "reader/probe_remove.h"
@@ -224,6 +225,20 @@ static int silence(int root, const char *path, struct tracedir_problem *problem)
 	return 1;
 }
 
+/* The folder stays while somebody reads a file of it. */
+static int fail_removal(int root, const char *path, int error, struct tracedir_problem *problem)
+{
+	CLEANUP_CLOSE int dir = error == -EBUSY ? openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	pid_t holder = dir < 0 ? 0 : holder_find(dir, NULL);
+
+	if (!holder)
+		return fail(problem, error == -EBUSY ? EXIT_BUSY : EXIT_FAILED, error, "removal of", path);
+	problem->status = EXIT_BUSY;
+	(void)snprintf(problem->message, sizeof(problem->message), "%s can't be removed: process %d has a file of it open",
+		path, (int)holder);
+	return error;
+}
+
 int instance_remove_leftovers(int root, const char *session, struct tracedir_problem *ret_problem)
 {
 	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX], group[CONTROL_NAME_MAX];
@@ -238,7 +253,7 @@ int instance_remove_leftovers(int root, const char *session, struct tracedir_pro
 	if (r) {
 		r = remove_folder(root, path);
 		if (r < 0)
-			return fail(ret_problem, r == -EBUSY ? EXIT_BUSY : EXIT_FAILED, r, "removal of", path);
+			return fail_removal(root, path, r, ret_problem);
 	}
 	r = probe_remove_group(root, group, &removed);
 	if (removed)

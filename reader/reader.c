@@ -312,11 +312,13 @@ static int start_source(struct reader *reader)
 	if (r < 0)
 		return r;
 	r = open_source(reader, true);
-	if (r < 0) {
+	if (r < 0 && r != -EBUSY) {
 		log_warning("io_uring can't be used here (%s): reading by poll and read instead", strerror(-r));
 		reader->flags |= SESSION_FALLBACK;
 		r = open_source(reader, false);
 	}
+	if (r == -EBUSY)
+		return fail(reader, EXIT_BUSY, r, "reading of the instance");
 	return r < 0 ? fail(reader, r == -EPROTO ? EXIT_MISSING : EXIT_FAILED, r, "reading of the instance") : 0;
 }
 
