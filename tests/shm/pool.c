@@ -421,6 +421,11 @@ static void check_republish(uint64_t start)
 	uint32_t slots[SLOTS];
 
 	pool_pair_open(&pair, SLOTS, start);
+	/* Slots that aren't taken in the order of their numbers. */
+	for (uint32_t i = 0; i < SLOTS; i++)
+		slots[i] = pool_writer_take(&pair.writer);
+	for (uint32_t i = 0; i < SLOTS; i++)
+		pool_writer_put(&pair.writer, slots[i ^ 3]);
 	for (uint32_t i = 0; i < 6; i++)
 		slots[i] = pool_pair_publish(&pair, 10 + i);
 	/* The old router had read four and returned two, not in order. */

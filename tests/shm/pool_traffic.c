@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -139,8 +140,10 @@ static uint64_t drain(struct pool_writer *writer, struct traffic *traffic)
 		if (writer->sequence % 3 == 0)
 			(void)pool_writer_wake(writer);
 	}
-	while (pool_writer_note(writer, &end) == -EAGAIN && !gave_up(traffic))
+	while (pool_writer_note(writer, &end) == -EAGAIN && !gave_up(traffic)) {
 		(void)pool_writer_wake(writer);
+		(void)sched_yield();
+	}
 	(void)pool_writer_wake(writer);
 	return notes;
 }

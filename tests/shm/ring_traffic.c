@@ -22,11 +22,13 @@
 #define PATIENCE   60000 /* ms without any record */
 /* How often the writer waits until the consumer has gone to sleep, so that it does on every machine. */
 #define MEETINGS   200
+#define ROUNDS     UINT64_C(50000)
 
 /* In memory that both processes share. */
 struct traffic {
+	bool linger; /* set before the start: the consumer takes its time, another one with each record */
 	uint64_t dropped;
-	uint64_t received;
+	uint64_t received; /* atomic */
 	uint64_t slept; /* atomic: how often the consumer found nothing and went to sleep */
 	uint64_t lost_events;
 	bool gave_up; /* atomic: the consumer found something wrong */
@@ -135,7 +137,9 @@ static void read_all(struct ring_reader *reader, struct traffic *traffic)
 		if (record->kind == RECORD_END)
 			break;
 		next = record->time + 1;
-		traffic->received++;
+		(void)__atomic_fetch_add(&traffic->received, 1, __ATOMIC_RELAXED);
+		for (volatile uint64_t k = 0; traffic->linger && k < record->time * 7 % 300; k++)
+			continue;
 	}
 	traffic->lost_events = reader->lost_events;
 }
@@ -231,6 +235,54 @@ static void between_processes(enum ring_overflow overflow)
 	ring_writer_release(&writer);
 }
 
+/* Records that come just while the consumer is about to fall asleep, with nothing after them that would wake
+ * it instead: this is where a missing barrier or last look shows. */
+static void write_at_the_last_moment(struct ring_writer *writer, struct traffic *traffic)
+{
+	uint64_t n = 0;
+
+	while (n < 2 * ROUNDS) {
+		if (!write_surely(writer, traffic, n++, 64, RECORD_EVENT))
+			return;
+		(void)ring_writer_publish(writer);
+		/* At first without a system call, so as to be here at the moment when it has been read. */
+		for (unsigned int tries = 0; __atomic_load_n(&traffic->received, __ATOMIC_RELAXED) != n; tries++) {
+			if (__atomic_load_n(&traffic->gave_up, __ATOMIC_RELAXED))
+				return;
+			if (tries > 100000)
+				(void)sched_yield();
+		}
+	}
+	if (write_surely(writer, traffic, n, sizeof(struct record_header), RECORD_END))
+		(void)ring_writer_publish(writer);
+}
+
+static void the_last_record_wakes(void **state)
+{
+	struct traffic *traffic = traffic_new();
+	struct ring_writer writer;
+	int fds[3], status;
+	pid_t child;
+
+	(void)state;
+	traffic->linger = true;
+	ring_pair_begin_writer(&writer, CAPACITY, RING_DROP, NEAR_TOP);
+	assert_int_equal(ring_writer_share(&writer, fds), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		consumer_process(fds, traffic);
+	write_at_the_last_moment(&writer, traffic);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(close(fds[i]), 0);
+	assert_string_equal(traffic->wrong, "");
+	assert_int_equal(traffic->received, 2 * ROUNDS);
+	assert_int_equal(munmap(traffic, sizeof(*traffic)), 0);
+	ring_writer_release(&writer);
+}
+
 static void threads_drop(void **state)
 {
 	(void)state;
@@ -258,6 +310,7 @@ static void processes_overwrite(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_last_record_wakes),
 		cmocka_unit_test(threads_drop),
 		cmocka_unit_test(threads_overwrite),
 		cmocka_unit_test(processes_drop),
