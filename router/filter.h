@@ -2,13 +2,11 @@
  * out; no system calls, no logging, and no allocation in filter_match and filter_index_match.
  *
  *   text --filter_parse--> filter_ast --filter_compile, with a schema--> filter_program
- * --filter_match--> bool
- *                                                                             |--filter_union-------->
- * one program
- *                                                                             |--filter_kernel_text-->
- * `filter` file
- *                                                                             '--filter_index_set---->
- * many at once
+ *
+ *   filter_program --filter_match--------> whether an event is accepted
+ *                  |--filter_union-------> one program for many
+ *                  |--filter_kernel_text-> what the kernel's `filter` file gets
+ *                  '--filter_index_set---> many consumers' programs, matched at once
  *
  * The language is that of docs/filters.md: the kernel's event filters and what they lack. Its
  * grammar stands at the head of router/filter_grammar.c.
@@ -89,7 +87,7 @@ enum filter_compile_flag {
 struct filter_environment {
 	const char *probe; /* the name that `probe` is compared with; NULL: none */
 	uint32_t flags;    /* enum filter_compile_flag */
-	/* Where names of values stand (`vec == TIMER`): the kernel's print format. NULL: the schema's own,
+	/* Where names of values stand (`vec == TIMER`): the print format. NULL: the schema's own,
 	 * which text schemas lack. */
 	const char *print_format;
 	uint32_t lacks; /* enum filter_fact: never known in this session. Using uid or cgroup is an

@@ -1,5 +1,4 @@
-/* The filter language: text in, syntax tree out. What names and values mean is filter_compile.c's
- * matter.
+/* The filter language: text in, syntax tree out. What names and values mean is filter_compile.c's.
  *
  *   filter   = [ or ] ;
  *   or       = and { "||" and } ;
@@ -11,12 +10,13 @@
  *   set      = "{" value { "," value } "}" ;
  *   value    = quoted | cpus | word ;
  *   field    = ( letter | digit | "_" | "$" ) { letter | digit | "_" | "$" } ;
- *   quoted   = '"' { any but '"' } '"' | "'" { any but "'" } "'" ;    (as in the kernel: nothing is
- * escaped) cpus     = "CPUS{" { any but "}" } "}" ; word     = wordchar | "!" , { wordchar } ;
+ *   quoted   = '"' { any but '"' } '"' | "'" { any but "'" } "'" ;
+ *   cpus     = "CPUS{" { any but "}" } "}" ;
+ *   word     = ( wordchar | "!" ) { wordchar } ;
  *   wordchar = any but blanks, control characters and  " ' ( ) { } < > = ! ~ , & |
- *            | "|" between two wordchars ;                            (flags:
- * GFP_KERNEL|__GFP_ZERO)
+ *            | "|" between two wordchars ;
  *
+ * As in the kernel, nothing is escaped in quotes. The bar is for flags: GFP_KERNEL|__GFP_ZERO.
  * Blanks, tabs and newlines may stand between any two of these. A word's meaning depends on the
  * field that it is compared with: number, range of numbers (LO..HI, in sets), symbol, string or
  * function. */

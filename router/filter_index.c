@@ -1,9 +1,7 @@
 /* The programs of many consumers, matched at once.
  *
- *   consumers with equal programs --> one group --> ways in: (field, value) --> group    looked up
- * by hash
- *                                                '-> or the list of groups that are tried one after
- * another
+ *   consumers with equal programs --> one group --> ways in: (field, value), looked up by hash
+ *                                         '-------> or a list of groups, tried one after another
  *
  * A group whose program can only be true for some values of one field (one field per alternative)
  * is found by those values; what else its program asks is tried only then. The comparisons of all

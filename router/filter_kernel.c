@@ -1,11 +1,10 @@
 /* What of a filter the kernel can do: text for an event's `filter` file that lets pass at least
  * what the filter accepts. Comparisons that the kernel lacks, or takes for something else, count as
- * true; since trees know no
- * `!`, that only ever makes more events pass.
+ * true; since trees know no `!`, that only ever makes more events pass.
  *
- * Seen in kernel/trace/trace_events_filter.c and tried on a running kernel: a text of a page or
- * more is refused; CPU & MASK is always false; a list of CPUs that names one which the machine
- * hasn't is refused. */
+ * Seen in kernel/trace/trace_events_filter.c and tried on running kernels from 5.10 to 7.3: a text
+ * of a page or more is refused; CPU & MASK is always false; a list of CPUs that names one which the
+ * machine hasn't is refused. */
 #include "router/filter_kernel.h"
 
 #include <errno.h>

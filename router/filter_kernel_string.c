@@ -1,12 +1,13 @@
 /* Strings in the text for the kernel.
  *
- * Seen in kernel/trace/trace_events_filter.c and tried on a running kernel:
- * - a string of 256 bytes or more is refused, and nothing in quotes is escaped
- * - "*x" looks at the last bytes of a char array, behind the NUL; "*x*" finds what is left there; a
- * pattern that begins with a digit is a plain string. One with a backslash goes to the full glob
- * matcher, which has none of this: so one is put before a letter that doesn't need it
- * - a string of length 0 (no NUL either) is compared with whatever lies there, and so is one
- * without its NUL */
+ * Seen in kernel/trace/trace_events_filter.c and tried on running kernels from 5.10 to 7.3:
+ * - a string of 256 bytes or more is refused, and nothing in quotes is escaped;
+ * - "*x" looks at the last bytes of a char array, behind the NUL; "*x*" finds what is left there;
+ *   a pattern that begins with a digit is a plain string. One with a backslash goes to the full
+ *   glob matcher, which has none of this: so one is put before a letter that doesn't need it;
+ * - up to 6.1 at least, a class such as [!a] takes the NUL for one of its characters;
+ * - a string of length 0 (no NUL either) is compared with whatever lies in its place, and so is
+ *   one without its NUL. */
 #include "router/filter_kernel.h"
 
 #include <string.h>
@@ -124,12 +125,20 @@ static bool spell_pattern(enum filter_glob_shape shape, const char *text, size_t
 	return can_be_quoted(out, used);
 }
 
+/* Older kernels let such a class match the end of the string, too. */
+static bool has_inverted_class(const struct filter_pred *pred)
+{
+	return pred->shape == GLOB_GENERAL && memmem(pred->text, pred->text_size, "[!", 2);
+}
+
 /* Whether the kernel's matcher says no to nothing that the filter says yes to. */
 static bool pattern_is_safe(
 	const struct filter_pred *pred, const struct kernel_string *string, bool plain)
 {
 	/* Without a NUL the glob matcher reads on: it may find more behind, and may miss an end. */
 	if (!string->terminated && !plain && (pred->negated || pred->shape != GLOB_SUBSTRING))
+		return false;
+	if (pred->negated && has_inverted_class(pred))
 		return false;
 	if (!string->dynamic)
 		/* A longer text than fits never matches here, but may in what follows the field. */
@@ -152,7 +161,7 @@ enum kernel_written filter_kernel_pattern(
 			pred->shape, pred->text, pred->text_size, spelt, sizeof(spelt), &plain) ||
 		!pattern_is_safe(pred, &string, plain))
 		return kernel_widen(writer);
-	if (string.dynamic || !string.terminated)
+	if (string.dynamic || !string.terminated || has_inverted_class(pred))
 		writer->exact = false;
 	filter_out_add(&writer->out, "%s%s ~ ", pred->negated ? "!(" : "", pred->field.kernel_name);
 	filter_out_quoted(&writer->out, spelt, strlen(spelt));

@@ -338,6 +338,12 @@ static void check_filter(const struct target *target, const char *text, bool sam
 	if (same) {
 		int r = set_filter(target, text);
 
+		if (r && (strstr(text, "CPUS{") || strstr(text, ".ustring"))) {
+			print_message("this kernel has no '%s'\n", text);
+			check_kernel_text(target, program, text);
+			filter_program_release(program);
+			return;
+		}
 		if (r)
 			fail_msg("'%s' is refused by the kernel: %s", text, strerror(-r));
 		run(target, seen);
@@ -453,7 +459,6 @@ static const char *const string_filters[] = {
 	"path ~ \"?\"",
 	"path ~ \"*s?a*\"",
 	"path ~ \"[/]*\"",
-	"path ~ \"[!/]*\"",
 	"path ~ \"[a-z]*\"",
 	"path ~ \"!/etc/*\"",
 	"path ~ \"a\\*b*\"",
@@ -499,6 +504,8 @@ static const char *const logic_filters[] = {
 
 /* What the kernel lacks, or does in another way: only its half is tried there. */
 static const char *const own_filters[] = {
+	"path ~ \"[!/]*\"",
+	"path !~ \"*[!o]\"",
 	"",
 	"u8 in {0, 1, 255}",
 	"u8 in {1..64}",
@@ -563,7 +570,6 @@ static const char *const rename_filters[] = {
 	"newcomm ~ \"*[a]s*\"",
 	"newcomm ~ \"[[]z]\"",
 	"newcomm ~ \"[^b]*\"",
-	"newcomm ~ \"[!b]*\"",
 	"newcomm ~ \"!b*\"",
 	"newcomm ~ \"*\"",
 	"newcomm ~ \"ba\\sh\"",
@@ -583,6 +589,9 @@ static const char *const rename_filters[] = {
 
 /* On char arrays the kernel's own reading of these is not what they say. */
 static const char *const array_filters[] = {
+	"newcomm ~ \"[!b]*\"",
+	"newcomm !~ \"[!b]*\"",
+	"newcomm ~ \"*[!h]\"",
 	"newcomm ~ \"*sh\"",
 	"newcomm ~ \"*as*\"",
 	"newcomm ~ \"1*\"",
