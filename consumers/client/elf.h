@@ -42,6 +42,11 @@ int elf_file_offset(const struct elf_file *file, uint64_t address, bool executab
  * was meant from an offset. */
 int elf_file_check_offset(const struct elf_file *file, uint64_t offset, struct failure *failure);
 
+/* Checks that an instruction begins at a file offset, and, for a return probe (at_entry), a function. What can't be
+ * told, in a file without names, of another machine, in hand-written code with data inside, is let pass. Failure:
+ * TFAN_LOCATION. */
+int elf_file_check_boundary(const struct elf_file *file, uint64_t offset, bool at_entry, struct failure *failure);
+
 /* The file offset of symbol + offset: "name", "name@VERSION" or "name@@VERSION". Failure: TFAN_LOCATION. */
 int elf_file_symbol(const struct elf_file *file, const char *symbol, uint64_t offset, uint64_t *ret,
 	struct failure *failure);

@@ -90,6 +90,18 @@ static void agree_on_arguments(struct location *location)
 	}
 }
 
+/* A breakpoint inside an instruction makes the program do something else. */
+static int check_boundary(struct tfan *tfan, const struct location *location)
+{
+	bool at_entry = location->spec.kind == PROBE_URETPROBE;
+	int rc = elf_file_check_boundary(&location->file, location->offset, at_entry, &tfan->failure);
+
+	if (rc == 0 || !tfan->force)
+		return rc;
+	connection_note(tfan, TFAN_NOTE_WARNING, "%s", tfan->failure.text);
+	return 0;
+}
+
 static int resolve_in_file(struct tfan *tfan, struct location *location)
 {
 	const struct probe_spec *spec = &location->spec;
@@ -111,6 +123,8 @@ static int resolve_in_file(struct tfan *tfan, struct location *location)
 	} else {
 		rc = elf_file_symbol(&location->file, spec->symbol, spec->offset, &location->offset, &tfan->failure);
 	}
+	if (rc == 0 && spec->kind != PROBE_USDT && spec->offset > 0)
+		rc = check_boundary(tfan, location);
 	return at(tfan, rc, spec->symbol_position);
 }
 

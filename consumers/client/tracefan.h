@@ -42,7 +42,8 @@ struct tfan_options {
 	bool no_return;          /* when the session's router dies, that is the end: -ECONNRESET. Else the connection
 				  * waits for the next router, comes back to its place, and is told by TFAN_GAP how
 				  * much was lost */
-	bool force;              /* place probes that are known to endanger their program: return probes in Go's */
+	bool force;              /* place probes that are known to endanger their program: return probes in Go's, or at
+				  * another place than a function's begin; probes inside an instruction */
 	void (*logger)(void *context, int level, const char *text); /* level: enum tfan_level; NULL: none */
 	void *logger_context;
 };

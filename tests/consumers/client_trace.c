@@ -256,7 +256,7 @@ static void a_schema_that_does_not_come_gives_the_trace_back(void **state)
 	assert_int_equal(fake_router_requests(&f->router, CONTROL_CLOSE), 1);
 }
 
-/* ---- Go ---- */
+/* ---- what would endanger the program ---- */
 
 static void like_go(struct fixture *f, char *probe, size_t size)
 {
@@ -267,6 +267,39 @@ static void like_go(struct fixture *f, char *probe, size_t size)
 		f->router.directory);
 	if (system(command) != 0) /* NOLINT(cert-env33-c): both paths are the test's own */
 		skip();
+}
+
+/* A return probe one byte into a function. */
+static void beside_the_entry(struct fixture *f, char *probe, size_t size)
+{
+	struct elf_file file = ELF_FILE_NONE;
+	struct failure failure;
+	uint64_t offset = 0;
+
+	failure_init(&failure);
+	assert_int_equal(elf_file_open(f->self, &file, &failure), 0);
+	assert_int_equal(elf_file_symbol(&file, "client_trace_probed", 0, &offset, &failure), 0);
+	elf_file_release(&file);
+	(void)snprintf(probe, size, "uretprobe:%s:0x%llx", f->self, (unsigned long long)offset + 1);
+}
+
+static void a_return_probe_beside_the_entry_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	char probe[512];
+
+	beside_the_entry(f, probe, sizeof(probe));
+	assert_refused(f, probe, TFAN_LOCATION, (int)strlen(f->self) + 11, "client_trace_probed+1");
+}
+
+static void a_return_probe_beside_the_entry_can_be_forced(void **state)
+{
+	struct fixture *f = *state;
+	char probe[512];
+
+	beside_the_entry(f, probe, sizeof(probe));
+	(void)create(f, probe);
+	assert_non_null(strstr(f->noted, "client_trace_probed+1"));
 }
 
 static void remove_like_go(struct fixture *f)
@@ -475,6 +508,8 @@ int main(void)
 		TEST(a_schema_that_does_not_come_gives_the_trace_back),
 		TEST(a_return_probe_in_go_is_refused),
 		cmocka_unit_test_setup_teardown(a_return_probe_in_go_can_be_forced, setup_forced, teardown),
+		TEST(a_return_probe_beside_the_entry_is_refused),
+		cmocka_unit_test_setup_teardown(a_return_probe_beside_the_entry_can_be_forced, setup_forced, teardown),
 		TEST(filters_and_switches),
 		TEST(ledgers_and_lists),
 		TEST(the_fields_of_a_trace),

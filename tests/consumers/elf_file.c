@@ -206,6 +206,46 @@ static void offsets_in_the_file(void **state)
 	elf_file_release(&file);
 }
 
+/* At every byte of a function: it agrees with the disassembler about where instructions begin. */
+static void instructions_begin_here(void **state)
+{
+	struct elf_file file = ELF_FILE_NONE;
+	struct failure failure;
+	bool begins[4096] = { false };
+	uint64_t begin, size = 0;
+	size_t refused = 0;
+	char line[256];
+
+	(void)state;
+#ifndef __x86_64__
+	skip();
+#endif
+	failure_init(&failure);
+	open_file("pie", &file);
+	assert_int_equal(elf_file_symbol(&file, "main", 0, &begin, &failure), 0);
+	assert_int_equal(run(line, "objdump -d pie | sed -n '/<main>:/,/^$/s/^ *\\([0-9a-f]*\\):\\t.*/\\1/p' > starts; "
+		"nm -S pie | sed -n 's/.* \\([0-9a-f]*\\) T main$/\\1/p'"), 0);
+	size = strtoull(line, NULL, 16);
+	assert_true(size > 16 && size < sizeof(begins));
+	for (int i = 1;; i++) {
+		assert_int_equal(run(line, "sed -n '%d{p;q}' starts; exit 0", i), 0);
+		if (line[0] == '\n' || line[0] == '\0')
+			break;
+		begins[strtoull(line, NULL, 16) - begin] = true;
+		line[0] = '\0';
+	}
+	for (uint64_t i = 0; i < size; i++) {
+		int rc = elf_file_check_boundary(&file, begin + i, false, &failure);
+
+		assert_int_equal(rc, begins[i] ? 0 : -EINVAL);
+		refused += rc != 0;
+		/* Only the first is a function's. */
+		assert_int_equal(elf_file_check_boundary(&file, begin + i, true, &failure), i == 0 ? 0 : -EINVAL);
+	}
+	assert_true(refused > 0);
+	elf_file_release(&file);
+}
+
 /* ---- files ---- */
 
 static void links_and_other_paths(void **state)
@@ -424,7 +464,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs_of_each_kind), cmocka_unit_test(a_library_with_versions),
 		cmocka_unit_test(a_symbol_and_an_offset), cmocka_unit_test(symbols_that_will_not_do),
-		cmocka_unit_test(offsets_in_the_file), cmocka_unit_test(links_and_other_paths),
+		cmocka_unit_test(offsets_in_the_file), cmocka_unit_test(instructions_begin_here),
+		cmocka_unit_test(links_and_other_paths),
 		cmocka_unit_test(files_that_will_not_do), cmocka_unit_test(a_file_that_others_may_not_read),
 		cmocka_unit_test(go_programs_are_known), cmocka_unit_test(damaged_files),
 		cmocka_unit_test(a_static_probe_at_two_places), cmocka_unit_test(a_static_probe_with_a_semaphore),

@@ -26,6 +26,8 @@ void fuzz_one_input(const uint8_t *bytes, size_t size)
 		(void)elf_file_symbol(&file, "probed@V1", 3, &found, &failure);
 		(void)elf_file_symbol(&file, "nothing", 0, &found, &failure);
 		(void)elf_file_check_offset(&file, 0x1000, &failure);
+		for (uint64_t at = 0x200; at < 0x400; at += 37)
+			(void)elf_file_check_boundary(&file, at, false, &failure);
 		if (usdt_find(&file, "demo", "probe", &sites, &count, &failure) == 0)
 			free(sites);
 		elf_file_release(&file);
