@@ -27,7 +27,7 @@
 enum control_type {
 	/* consumer -> router */
 	CONTROL_HELLO = 1,       /* control_hello; reply control_welcome */
-	CONTROL_ATTACH = 2,      /* control_attach; reply control_attached + fds: ring, cursor, eventfd */
+	CONTROL_ATTACH = 2,      /* control_attach; reply control_attached + fds: ring, cursor, what to poll */
 	CONTROL_CREATE = 3,      /* control_create (+ fd: the open target file, for uprobes and USDT); reply control_created */
 	CONTROL_SCHEMA = 4,      /* control_id; reply control_status + fd: schema segment; on success failure.message
 				  * is the trace's name, for who did not make it itself */
@@ -43,8 +43,8 @@ enum control_type {
 	CONTROL_RESUMED = 14,    /* control_id (id 0); reply control_status: its traces are all back (ATTACH_RESUME) */
 
 	/* router -> reader */
-	CONTROL_ROUTER = 32,        /* control_router_hello; reply control_router_welcome + fds: pool, free, filled
-				     * eventfd, free eventfd, consumers' listening socket, facts blob, names blob */
+	CONTROL_ROUTER = 32,        /* control_router_hello; reply control_router_welcome + fds: pool, free, the
+				     * ends of two wake-ups, consumers' listening socket, facts blob, names blob */
 	CONTROL_PROBE_CREATE = 33,  /* control_create + fds: the consumer's socket, then the target file where there
 				     * is one; without any: the router's own, from the reader's short list.
 				     * reply control_probe_created + fd: format blob */
