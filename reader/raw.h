@@ -26,6 +26,7 @@ struct raw_cpu {
 	/* The chain in flight. Its reads are linked, so they finish in order. */
 	uint32_t chain[RAW_CHAIN_MAX];
 	uint32_t queued, done;
+	bool called_back;
 	struct loop_watch watch; /* armed while nothing happens */
 };
 

@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 /* Reads in flight over all CPUs: a chain must not be torn by a full submission queue. */
-#define ROUND_MAX      128
-#define CALL_BACK_MAX  200
-#define CALL_BACK_WAIT 10000000
+#define ROUND_MAX   128
+/* Between two looks at reads that a worker is at, and how long they may take in all, on the slowest machine. */
+#define LOOK_AGAIN  UINT64_C(5000000)
+#define FINISH_WAIT UINT64_C(10000000000)
 
 void raw_look(struct raw *raw)
 {
@@ -143,26 +144,41 @@ static int queue_chain(struct raw *raw, uint32_t index, uint32_t length)
 	return r;
 }
 
-/* Waits until every chain has at least its first read done, which was seen to have data, then calls back what
- * still waits. */
+/* Calls back, once each, the chains whose CPU is empty: what is left of them waits in the ring. */
+static void call_back(struct raw *raw)
+{
+	raw_look(raw);
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		struct raw_cpu *cpu = &raw->cpus[i];
+
+		if (cpu->ready || cpu->called_back || cpu->done == cpu->queued)
+			continue;
+		cpu->called_back = true;
+		(void)loop_read_cancel(raw->base.loop, (uint64_t)i << 8 | cpu->done);
+	}
+}
+
+/* Waits for the reads in flight. Where the kernel reads at once, those that found data are complete when they have been
+ * submitted; where it has a worker do it, they take their time. */
 static int finish_chains(struct raw *raw)
 {
 	int r = loop_read_submit(raw->base.loop, 0, 0);
+	uint64_t deadline = 0;
+	uint32_t before;
 
-	for (int tries = 0; !r && raw->in_flight; tries++) {
-		bool first_missing = false;
+	while (!r && raw->in_flight) {
+		uint64_t now = loop_now();
 
-		if (tries == CALL_BACK_MAX)
+		if (!deadline)
+			deadline = now + FINISH_WAIT;
+		if (now > deadline)
 			return -EIO;
-		for (uint32_t i = 0; i < raw->cpu_count; i++)
-			first_missing |= raw->cpus[i].queued && !raw->cpus[i].done;
-		for (uint32_t i = 0; i < raw->cpu_count && (!first_missing || tries > 1); i++) {
-			const struct raw_cpu *cpu = &raw->cpus[i];
-
-			if (cpu->done < cpu->queued)
-				(void)loop_read_cancel(raw->base.loop, (uint64_t)i << 8 | cpu->done);
-		}
-		r = loop_read_submit(raw->base.loop, 1, CALL_BACK_WAIT);
+		before = raw->in_flight;
+		call_back(raw);
+		r = loop_read_submit(raw->base.loop, 1, LOOK_AGAIN);
+		/* A call can come while a worker is at it and miss; nothing has moved, so call again. */
+		for (uint32_t i = 0; raw->in_flight == before && i < raw->cpu_count && loop_now() - now >= LOOK_AGAIN; i++)
+			raw->cpus[i].called_back = false;
 	}
 	return r;
 }
@@ -211,6 +227,7 @@ int raw_round(struct raw *raw, uint32_t *ret_moved)
 	for (uint32_t i = 0; i < raw->cpu_count; i++) {
 		before += raw->cpus[i].taken;
 		raw->cpus[i].queued = raw->cpus[i].done = 0;
+		raw->cpus[i].called_back = false;
 	}
 	for (uint32_t i = 0; !r && i < raw->cpu_count; i++) {
 		uint32_t length = chain_length(raw, i), taken = raw->cpus[i].taken;

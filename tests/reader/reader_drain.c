@@ -125,7 +125,7 @@ static void test_idle_costs_nothing(void **state)
 {
 	struct marks marks = { .wanted = 1 };
 	struct session session;
-	unsigned long before;
+	unsigned long before = 0;
 
 	(void)state;
 	assert_true(session_start(&session, plain_args));
@@ -133,11 +133,46 @@ static void test_idle_costs_nothing(void **state)
 	write_marks(&session, 1);
 	marks.sweep_after = mono();
 	assert_true(session_read_until(&session, marks_done, count_marks, &marks));
-	/* Asleep, or it would not be counted as waiting; then nothing may wake it. */
-	usleep(200000);
-	before = wakeups(session.reader);
-	usleep(1000000);
+	/* It falls asleep some time, and then nothing wakes it. */
+	for (int i = 0; i < 20; i++) {
+		before = wakeups(session.reader);
+		usleep(1000000);
+		if (wakeups(session.reader) == before)
+			break;
+	}
 	assert_int_equal(wakeups(session.reader), before);
+	assert_int_equal(session_stop(&session, NULL, NULL), 0);
+	session_release(&session);
+}
+
+/* Everything that is there, without waiting: the first look at an empty stream ends it. */
+static bool caught_up(const struct session *session, void *context)
+{
+	const struct free_head *head = session->pool.free.base;
+
+	(void)context;
+	return head->taken == ((const struct pool_head *)session->pool.pool.base)->filled;
+}
+
+/* However many events there are, the reader looks no more often than every half interval. */
+static void test_pace(void **state)
+{
+	static const char *const args[] = { "--router-user", "0", "--buffer-size", "1M", "--interval", "20", NULL };
+	struct session session;
+	uint64_t begin, end;
+
+	(void)state;
+	assert_true(session_start(&session, args));
+	session_connect(&session);
+	begin = mono();
+	end = begin + 500000000;
+	while (mono() < end) {
+		write_marks(&session, 10);
+		assert_true(session_read_until(&session, caught_up, NULL, NULL));
+	}
+	end = mono();
+	assert_true(session.sweeps >= 2);
+	assert_true(session.sweeps <= (end - begin) / 10000000 + 4);
 	assert_int_equal(session_stop(&session, NULL, NULL), 0);
 	session_release(&session);
 }
@@ -165,6 +200,7 @@ int main(void)
 		cmocka_unit_test(test_backlog_arrives),
 		cmocka_unit_test(test_stop_delivers_the_tail),
 		cmocka_unit_test(test_idle_costs_nothing),
+		cmocka_unit_test(test_pace),
 		cmocka_unit_test_setup_teardown(test_markers_arrive, forbid, allow),
 		cmocka_unit_test_setup_teardown(test_backlog_arrives, forbid, allow),
 		cmocka_unit_test_setup_teardown(test_stop_delivers_the_tail, forbid, allow),

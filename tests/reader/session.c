@@ -221,6 +221,26 @@ void session_disconnect(struct session *session)
 	session->names = close_fd(session->names);
 }
 
+void session_await_no_router(const struct session *session)
+{
+	int fd = session_connect_socket(session, "control.sock");
+	uint64_t deadline = now_ms() + SESSION_PATIENCE_MS;
+	int32_t pid;
+
+	assert_true(fd >= 0);
+	do {
+		struct control_id request = { .id = 0 };
+		struct control_message reply;
+
+		control_header_init(&request.header, CONTROL_SESSION_STATUS, sizeof(request), 1);
+		assert_int_equal(control_call(fd, &request, NULL, 0, &reply), 0);
+		pid = ((const struct control_session_status *)reply.bytes)->router_pid;
+		control_message_release(&reply);
+	} while (pid && now_ms() < deadline);
+	assert_int_equal(pid, 0);
+	close(fd);
+}
+
 void session_call(struct session *session, void *request, uint16_t type, uint32_t size, const int *fds,
 	unsigned int fd_count, struct control_message *ret)
 {

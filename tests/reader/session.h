@@ -58,6 +58,8 @@ void session_connect(struct session *session);
 int session_connect_socket(const struct session *session, const char *socket_name);
 /* Closes the router's connection and detaches. */
 void session_disconnect(struct session *session);
+/* Waits until the reader says that no router is connected. */
+void session_await_no_router(const struct session *session);
 
 /* One request as the router; the reply is in *ret (release it). */
 void session_call(struct session *session, void *request, uint16_t type, uint32_t size, const int *fds,
