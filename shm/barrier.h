@@ -1,10 +1,10 @@
-/* The two fences of the shared-memory protocols, wrapped once. What each use orders, and which line of the
- * other process it pairs with, is said at the use. */
+/* The two fences of the shared-memory protocols, wrapped once. What each use orders, and which line
+ * of the other process it pairs with, is said at the use. */
 #ifndef TRACEFAN_SHM_BARRIER_H
 #define TRACEFAN_SHM_BARRIER_H
 
-/* ThreadSanitizer runs fences but draws no conclusion from them, and gcc warns of it. No data here is
- * handed over by a fence alone: that is what the release/acquire pairs are for. */
+/* ThreadSanitizer runs fences but draws no conclusion from them, and gcc warns of it. No data here
+ * is handed over by a fence alone: that is what the release/acquire pairs are for. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"

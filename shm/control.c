@@ -17,7 +17,8 @@ void control_message_release(struct control_message *message)
 	message->fd_count = 0;
 }
 
-void control_header_init(struct control_header *header, uint16_t type, uint32_t size, uint64_t cookie)
+void control_header_init(
+	struct control_header *header, uint16_t type, uint32_t size, uint64_t cookie)
 {
 	*header = (struct control_header){
 		.type = type,
@@ -37,7 +38,8 @@ int control_send(int socket, const void *message, const int *fds, unsigned int f
 	struct iovec part = { .iov_base = (void *)message, .iov_len = header->size };
 	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
 
-	if (header->size < sizeof(*header) || header->size > CONTROL_SIZE_MAX || fd_count > CONTROL_FDS_MAX)
+	if (header->size < sizeof(*header) || header->size > CONTROL_SIZE_MAX ||
+		fd_count > CONTROL_FDS_MAX)
 		return -EINVAL;
 	if (fd_count) {
 		struct cmsghdr *rights = &ancillary.align;
@@ -53,7 +55,8 @@ int control_send(int socket, const void *message, const int *fds, unsigned int f
 	return sendmsg(socket, &packet, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Takes the descriptors out of a received packet; the kernel delivers no more than there is room for. */
+/* Takes the descriptors out of a received packet; the kernel delivers no more than there is room
+ * for. */
 static void take_descriptors(struct msghdr *packet, struct control_message *message)
 {
 	for (struct cmsghdr *part = CMSG_FIRSTHDR(packet); part; part = CMSG_NXTHDR(packet, part)) {
@@ -74,7 +77,8 @@ static void take_descriptors(struct msghdr *packet, struct control_message *mess
 	}
 }
 
-static int check_packet(const struct msghdr *packet, size_t size, const struct control_header *header)
+static int check_packet(
+	const struct msghdr *packet, size_t size, const struct control_header *header)
 {
 	if (packet->msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return -EMSGSIZE;
@@ -85,7 +89,8 @@ static int check_packet(const struct msghdr *packet, size_t size, const struct c
 
 int control_receive(int socket, struct control_message *ret)
 {
-	/* Exactly the descriptors that a message may have: the kernel closes those beyond and says so. */
+	/* Exactly the descriptors that a message may have: the kernel closes those beyond and says
+	 * so. */
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(CONTROL_FDS_MAX * sizeof(int))];
@@ -114,7 +119,8 @@ int control_receive(int socket, struct control_message *ret)
 	return 1;
 }
 
-int control_call(int socket, void *request, const int *fds, unsigned int fd_count, struct control_message *ret)
+int control_call(int socket, void *request, const int *fds, unsigned int fd_count,
+	struct control_message *ret)
 {
 	const struct control_header *header = request;
 	int r;
@@ -131,7 +137,8 @@ int control_call(int socket, void *request, const int *fds, unsigned int fd_coun
 	if (r <= 0)
 		return r == 0 ? -ECONNRESET : r;
 	r = control_check(ret);
-	if (!r && (ret->header.type != (header->type | CONTROL_REPLY) || ret->header.cookie != header->cookie))
+	if (!r && (ret->header.type != (header->type | CONTROL_REPLY) ||
+			  ret->header.cookie != header->cookie))
 		r = -EPROTO;
 	if (r < 0)
 		control_message_release(ret);
@@ -154,12 +161,14 @@ static size_t whole_characters(const char *text, size_t length)
 	return want > length - begin + 1 ? begin - 1 : length;
 }
 
-void control_failure_set(struct control_failure *failure, int error, int position, const char *format, ...)
+void control_failure_set(
+	struct control_failure *failure, int error, int position, const char *format, ...)
 {
 	va_list args;
 	int n;
 
-	*failure = (struct control_failure){ .error = error < 0 ? -error : error, .position = position };
+	*failure = (struct control_failure){ .error = error < 0 ? -error : error,
+		.position = position };
 	va_start(args, format);
 	n = vsnprintf(failure->message, sizeof(failure->message), format, args);
 	va_end(args);

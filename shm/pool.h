@@ -1,5 +1,5 @@
-/* The slot pool's two ends. The reader believes nothing that the router writes: an index that comes back
- * is checked against its own table of owners; a counter is clamped. */
+/* The slot pool's two ends. The reader believes nothing that the router writes: an index that comes
+ * back is checked against its own table of owners; a counter is clamped. */
 #ifndef TRACEFAN_SHM_POOL_H
 #define TRACEFAN_SHM_POOL_H
 
@@ -32,31 +32,35 @@ static inline size_t pool_free_size(uint32_t free_capacity)
 struct pool_slot_state; /* who owns a slot, and what was published in it */
 
 struct pool_writer {
-	struct segment pool;  /* writable; register slots as io_uring buffers from pool_writer_slot */
-	struct segment free;  /* mapped read-only here */
+	struct segment
+		pool; /* writable; register slots as io_uring buffers from pool_writer_slot */
+	struct segment free; /* mapped read-only here */
 	struct pool_slot_state *slots;
-	uint32_t *spare;      /* stack of the reader's own slots: the last returned is taken first (warm cache) */
+	uint32_t *spare; /* stack of the reader's own slots: the last returned is taken first (warm
+			    cache) */
 	uint32_t spare_count;
 	uint32_t slot_count, slot_size;
 	uint32_t filled_capacity, free_capacity;
 	struct pool_entry *entries; /* the filled ring */
 	uint8_t *data;              /* the slots */
-	uint64_t filled;      /* entries published */
-	uint64_t taken;       /* last clamped copy of what the router has read */
-	uint64_t freed;       /* entries of the free ring taken back */
+	uint64_t filled;            /* entries published */
+	uint64_t taken;             /* last clamped copy of what the router has read */
+	uint64_t freed;             /* entries of the free ring taken back */
 	uint64_t sequence;
-	uint64_t signalled;   /* wake_needed's memory for the router */
-	int filled_fd;        /* signals the router */
-	int free_fd;          /* poll it for POLLIN: the router signals it; wake_clear takes it back */
-	int filled_wait_fd;   /* the router's ends of the two: kept to be shared with the next router, too */
+	uint64_t signalled; /* wake_needed's memory for the router */
+	int filled_fd;      /* signals the router */
+	int free_fd; /* poll it for POLLIN: the router signals it; wake_clear takes it back */
+	int filled_wait_fd; /* the router's ends of the two: kept to be shared with the next router,
+			       too */
 	int free_signal_fd;
-	/* What the router broke: returned indices that were out of range or not the router's, and looks at
-	 * a counter that had jumped past the ring. After the latter nothing comes back until a republish. */
+	/* What the router broke: returned indices that were out of range or not the router's, and
+	 * looks at a counter that had jumped past the ring. After the latter nothing comes back
+	 * until a republish. */
 	uint64_t refused;
 };
 
-/* Makes both segments and both wake-ups (those need /proc). slot_size is a multiple of POOL_PAGE. Returns 0
- * or -errno. */
+/* Makes both segments and both wake-ups (those need /proc). slot_size is a multiple of POOL_PAGE.
+ * Returns 0 or -errno. */
 int pool_writer_create(uint32_t slot_count, uint32_t slot_size, struct pool_writer *ret);
 void pool_writer_release(struct pool_writer *writer);
 
@@ -67,27 +71,31 @@ uint32_t pool_writer_take(struct pool_writer *writer);
 void pool_writer_put(struct pool_writer *writer, uint32_t slot);
 /* Slots that take would find, returned ones included. */
 uint32_t pool_writer_available(struct pool_writer *writer);
-/* True while the router owns a slot with data of `cpu`. Looks through all slots: for when they are scarce. */
+/* True while the router owns a slot with data of `cpu`. Looks through all slots: for when they are
+ * scarce. */
 bool pool_writer_holds(const struct pool_writer *writer, uint32_t cpu);
 void *pool_writer_slot(const struct pool_writer *writer, uint32_t slot);
 
-/* Publishes a taken slot with `length` bytes of `cpu`: the router owns it from here. There is always room. */
+/* Publishes a taken slot with `length` bytes of `cpu`: the router owns it from here. There is
+ * always room. */
 void pool_writer_publish(struct pool_writer *writer, uint32_t slot, uint32_t cpu, uint32_t length);
-/* Publishes an entry without a slot (any kind but POOL_DATA; sequence and reserved are filled in here).
- * Returns 0, or -EAGAIN when the filled ring keeps its remaining room for data. */
+/* Publishes an entry without a slot (any kind but POOL_DATA; sequence and reserved are filled in
+ * here). Returns 0, or -EAGAIN when the filled ring keeps its remaining room for data. */
 int pool_writer_note(struct pool_writer *writer, const struct pool_entry *entry);
 /* Wakes the router if it sleeps: once per batch. Returns 0 or -errno. */
 int pool_writer_wake(struct pool_writer *writer);
-/* Announces that the reader will wait for free_fd and looks once more. True: nothing has come back since
- * the last look (take, available), so it may wait. */
+/* Announces that the reader will wait for free_fd and looks once more. True: nothing has come back
+ * since the last look (take, available), so it may wait. */
 bool pool_writer_prepare_sleep(struct pool_writer *writer);
 
-/* A new router, before pool_writer_share: starts both rings anew where the old one can't have written and
- * publishes again, in order, every slot that the old one had not returned (POOL_REPUBLISHED). The old
- * router must be gone. Notes that it had not read are gone with it. Returns 0 or -errno. */
+/* A new router, before pool_writer_share: starts both rings anew where the old one can't have
+ * written and publishes again, in order, every slot that the old one had not returned
+ * (POOL_REPUBLISHED). The old router must be gone. Notes that it had not read are gone with it.
+ * Returns 0 or -errno. */
 int pool_writer_republish(struct pool_writer *writer);
 
-/* Descriptors for a router, duplicates owned by the caller: pool, free, filled_fd, free_fd. 0 or -errno. */
+/* Descriptors for a router, duplicates owned by the caller: pool, free, filled_fd, free_fd. 0 or
+ * -errno. */
 int pool_writer_share(const struct pool_writer *writer, int ret_fds[4]);
 
 /* ---- the router's end ---- */
@@ -109,13 +117,14 @@ struct pool_reader {
 int pool_reader_attach(const int fds[4], struct pool_reader *ret);
 void pool_reader_release(struct pool_reader *reader);
 
-/* Copies the next entry to *ret. Returns 1, 0 (none now), -EBADMSG (an entry that breaks the layout). */
+/* Copies the next entry to *ret. Returns 1, 0 (none now), -EBADMSG (an entry that breaks the
+ * layout). */
 int pool_reader_next(struct pool_reader *reader, struct pool_entry *ret);
 const void *pool_reader_slot(const struct pool_reader *reader, uint32_t slot);
 /* The counters that the last router left; zeroes for the first. */
 struct pool_counters pool_reader_counters(const struct pool_reader *reader);
-/* Gives `count` slots back together with the counters that include what they held (`freed` is filled in
- * here): both are visible at once, or neither. */
+/* Gives `count` slots back together with the counters that include what they held (`freed` is
+ * filled in here): both are visible at once, or neither. */
 void pool_reader_return_all(struct pool_reader *reader, const uint32_t *slots, uint32_t count,
 	const struct pool_counters *counters);
 /* Gives a slot back; visible at once. */

@@ -23,12 +23,15 @@ static int reader_check_heads(struct pool_reader *reader)
 	reader->free_capacity = head->free_capacity;
 	if (!pool_sizes_valid(reader->slot_count, reader->slot_size))
 		return -EINVAL;
-	if (!is_power_of_two(reader->filled_capacity) || reader->filled_capacity < 4 * reader->slot_count ||
-		!is_power_of_two(reader->free_capacity) || reader->free_capacity < reader->slot_count)
+	if (!is_power_of_two(reader->filled_capacity) ||
+		reader->filled_capacity < 4 * reader->slot_count ||
+		!is_power_of_two(reader->free_capacity) ||
+		reader->free_capacity < reader->slot_count)
 		return -EINVAL;
 	if (filled_offset != POOL_PAGE || slots_offset % POOL_PAGE ||
 		slots_offset < pool_slots_offset(reader->filled_capacity) ||
-		!range_inside(slots_offset, (uint64_t)reader->slot_count * reader->slot_size, reader->pool.size) ||
+		!range_inside(slots_offset, (uint64_t)reader->slot_count * reader->slot_size,
+			reader->pool.size) ||
 		reader->free.size < pool_free_size(reader->free_capacity))
 		return -EINVAL;
 	reader->filled = (const void *)((const uint8_t *)reader->pool.base + filled_offset);
@@ -61,7 +64,9 @@ static int reader_make(const int fds[4], struct pool_reader *reader)
 
 int pool_reader_attach(const int fds[4], struct pool_reader *ret)
 {
-	struct pool_reader reader = { .pool = SEGMENT_NONE, .free = SEGMENT_NONE, .filled_fd = -1, .free_fd = -1 };
+	struct pool_reader reader = {
+		.pool = SEGMENT_NONE, .free = SEGMENT_NONE, .filled_fd = -1, .free_fd = -1
+	};
 	int r;
 
 	r = reader_make(fds, &reader);
@@ -94,7 +99,8 @@ static uint64_t reader_load_filled(const struct pool_reader *reader)
 {
 	const struct pool_head *head = reader->pool.base;
 
-	/* Pairs with the release in writer_append: the entries before it and their slots' bytes are there. */
+	/* Pairs with the release in writer_append: the entries before it and their slots' bytes are
+	 * there. */
 	return __atomic_load_n(&head->filled, __ATOMIC_ACQUIRE);
 }
 
@@ -102,7 +108,8 @@ static bool entry_valid(const struct pool_reader *reader, const struct pool_entr
 {
 	if (entry->kind < POOL_DATA || entry->kind > POOL_END)
 		return false;
-	return entry->kind != POOL_DATA || (entry->slot < reader->slot_count && entry->length <= reader->slot_size);
+	return entry->kind != POOL_DATA ||
+	       (entry->slot < reader->slot_count && entry->length <= reader->slot_size);
 }
 
 int pool_reader_next(struct pool_reader *reader, struct pool_entry *ret)
@@ -120,7 +127,8 @@ int pool_reader_next(struct pool_reader *reader, struct pool_entry *ret)
 	if (!entry_valid(reader, &entry))
 		return -EBADMSG;
 	reader->taken++;
-	/* The entry has been copied and may be overwritten. Pairs with the acquire in writer_unread. */
+	/* The entry has been copied and may be overwritten. Pairs with the acquire in
+	 * writer_unread. */
 	__atomic_store_n(&reader_free_head(reader)->taken, reader->taken, __ATOMIC_RELEASE);
 	*ret = entry;
 	return 1;
@@ -164,7 +172,8 @@ void pool_reader_return_all(struct pool_reader *reader, const uint32_t *slots, u
 	*next = *counters;
 	next->freed = reader->freed + count;
 	reader->freed += count;
-	/* Publishes the slots and the counters; pairs with the acquire in the writer's look at `freed`. */
+	/* Publishes the slots and the counters; pairs with the acquire in the writer's look at
+	 * `freed`. */
 	__atomic_store_n(&head->freed, reader->freed, __ATOMIC_RELEASE);
 }
 

@@ -45,12 +45,13 @@ static int writer_make_segments(struct pool_writer *writer)
 	struct pool_head *head;
 	int r;
 
-	r = segment_create("tracefan-pool", SEGMENT_POOL, begin + (size_t)writer->slot_count * writer->slot_size,
-		SEGMENT_READ_ONLY, &writer->pool);
+	r = segment_create("tracefan-pool", SEGMENT_POOL,
+		begin + (size_t)writer->slot_count * writer->slot_size, SEGMENT_READ_ONLY,
+		&writer->pool);
 	if (r < 0)
 		return r;
-	r = segment_create("tracefan-free", SEGMENT_FREE, pool_free_size(writer->free_capacity), SEGMENT_WRITABLE,
-		&writer->free);
+	r = segment_create("tracefan-free", SEGMENT_FREE, pool_free_size(writer->free_capacity),
+		SEGMENT_WRITABLE, &writer->free);
 	if (r < 0)
 		return r;
 	r = segment_protect(&writer->free);
@@ -142,14 +143,15 @@ static void writer_push_spare(struct pool_writer *writer, uint32_t slot)
 	writer->spare[writer->spare_count++] = slot;
 }
 
-/* Takes back what the router returned; true when there was anything. The owner table is what is believed:
- * an index counts only while the router owns that slot, so a doubled one is refused the second time. */
+/* Takes back what the router returned; true when there was anything. The owner table is what is
+ * believed: an index counts only while the router owns that slot, so a doubled one is refused the
+ * second time. */
 static bool writer_take_back(struct pool_writer *writer)
 {
 	const struct free_head *head = writer_free_head(writer);
 	const uint32_t *ring = (const void *)((const uint8_t *)writer->free.base + POOL_PAGE);
-	/* Pairs with the release in pool_reader_return: the indices are there, and the router has done
-	 * with the slots' bytes. */
+	/* Pairs with the release in pool_reader_return: the indices are there, and the router has
+	 * done with the slots' bytes. */
 	const uint64_t freed = __atomic_load_n(&head->freed, __ATOMIC_ACQUIRE);
 
 	if (freed == writer->freed)
@@ -159,7 +161,8 @@ static bool writer_take_back(struct pool_writer *writer)
 		return false;
 	}
 	for (; writer->freed != freed; writer->freed++) {
-		uint32_t slot = __atomic_load_n(&ring[writer->freed & (writer->free_capacity - 1)], __ATOMIC_RELAXED);
+		uint32_t slot = __atomic_load_n(
+			&ring[writer->freed & (writer->free_capacity - 1)], __ATOMIC_RELAXED);
 
 		if (slot < writer->slot_count && writer->slots[slot].owner == OWNER_ROUTER)
 			writer_push_spare(writer, slot);
@@ -236,9 +239,9 @@ void pool_writer_publish(struct pool_writer *writer, uint32_t slot, uint32_t cpu
 		.length = length,
 		.owner = OWNER_ROUTER,
 	};
-	/* There is room: the router returns a slot after it has read its entry, so no more than slot_count
-	 * data entries are unread, and notes leave that much free. A router that returns slots whose
-	 * entries it has not read overwrites its own mail. */
+	/* There is room: the router returns a slot after it has read its entry, so no more than
+	 * slot_count data entries are unread, and notes leave that much free. A router that returns
+	 * slots whose entries it has not read overwrites its own mail. */
 	writer_append_data(writer, slot, 0);
 }
 
@@ -293,7 +296,8 @@ static int writer_renew_free(struct pool_writer *writer)
 	struct free_head *head;
 	int r;
 
-	r = segment_create("tracefan-free", SEGMENT_FREE, pool_free_size(writer->free_capacity), SEGMENT_WRITABLE, &fresh);
+	r = segment_create("tracefan-free", SEGMENT_FREE, pool_free_size(writer->free_capacity),
+		SEGMENT_WRITABLE, &fresh);
 	if (r < 0)
 		return r;
 	head = fresh.base;
@@ -337,7 +341,8 @@ int pool_writer_republish(struct pool_writer *writer)
 
 int pool_writer_share(const struct pool_writer *writer, int ret_fds[4])
 {
-	const int fds[4] = { writer->pool.fd, writer->free.fd, writer->filled_wait_fd, writer->free_signal_fd };
+	const int fds[4] = { writer->pool.fd, writer->free.fd, writer->filled_wait_fd,
+		writer->free_signal_fd };
 
 	return segment_duplicate(fds, ret_fds, 4);
 }

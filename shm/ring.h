@@ -15,7 +15,8 @@
 
 static inline bool ring_capacity_valid(uint64_t capacity)
 {
-	return is_power_of_two(capacity) && capacity >= RING_CAPACITY_MIN && capacity <= RING_CAPACITY_MAX;
+	return is_power_of_two(capacity) && capacity >= RING_CAPACITY_MIN &&
+	       capacity <= RING_CAPACITY_MAX;
 }
 
 /* Bytes of the largest record that a ring takes. */
@@ -26,21 +27,21 @@ static inline uint64_t ring_record_max(uint64_t capacity)
 
 /* ---- the router's end ---- */
 struct ring_writer {
-	struct segment head;    /* all of SEGMENT_RING: the page and the data twice */
-	struct segment cursor;  /* SEGMENT_CURSOR, mapped read-only */
-	uint8_t *data;          /* the first of the two mappings of the data */
+	struct segment head;   /* all of SEGMENT_RING: the page and the data twice */
+	struct segment cursor; /* SEGMENT_CURSOR, mapped read-only */
+	uint8_t *data;         /* the first of the two mappings of the data */
 	uint64_t capacity;
-	uint64_t record_max;    /* bytes of the largest record */
-	uint64_t reserved;      /* end of what has been written, published or not */
-	uint64_t floor;         /* what begins before this may be overwritten: `consumed` or `oldest` */
-	uint64_t published;     /* last value stored in ring_head.published */
-	uint64_t consumed;      /* last clamped copy of the consumer's cursor */
-	uint64_t oldest;        /* RING_OVERWRITE: first record that is still whole */
+	uint64_t record_max; /* bytes of the largest record */
+	uint64_t reserved;   /* end of what has been written, published or not */
+	uint64_t floor;     /* what begins before this may be overwritten: `consumed` or `oldest` */
+	uint64_t published; /* last value stored in ring_head.published */
+	uint64_t consumed;  /* last clamped copy of the consumer's cursor */
+	uint64_t oldest;    /* RING_OVERWRITE: first record that is still whole */
 	uint64_t oldest_events; /* RING_OVERWRITE: events that began before it */
 	uint64_t signalled;     /* wake_needed's memory */
 	enum ring_overflow overflow;
-	int wake_fd;            /* signals the consumer */
-	int wait_fd;            /* what the consumer polls; kept to be shared, never read here */
+	int wake_fd; /* signals the consumer */
+	int wait_fd; /* what the consumer polls; kept to be shared, never read here */
 };
 
 /* Makes both segments and the wake-up. capacity: a power of two between RING_CAPACITY_MIN and
@@ -51,11 +52,12 @@ void ring_writer_release(struct ring_writer *writer);
 /* The part of ring_writer_reserve that looks at the cursor or pushes the oldest records out. */
 struct record_header *ring_writer_reserve_slow(struct ring_writer *writer, size_t size);
 
-/* Room for a record of `size` bytes (a multiple of RECORD_ALIGN, at most writer->record_max), or NULL when
- * there is none (RING_DROP only: RING_OVERWRITE always finds room) or the record is too large. What is
- * returned is contiguous and is the caller's to fill completely before the next call; it becomes visible
- * with publish. The cost of the cursor's cache line is paid only when the last known cursor leaves no
- * room. RING_OVERWRITE publishes by itself when a batch is larger than the ring. */
+/* Room for a record of `size` bytes (a multiple of RECORD_ALIGN, at most writer->record_max), or
+ * NULL when there is none (RING_DROP only: RING_OVERWRITE always finds room) or the record is too
+ * large. What is returned is contiguous and is the caller's to fill completely before the next
+ * call; it becomes visible with publish. The cost of the cursor's cache line is paid only when the
+ * last known cursor leaves no room. RING_OVERWRITE publishes by itself when a batch is larger than
+ * the ring. */
 static inline struct record_header *ring_writer_reserve(struct ring_writer *writer, size_t size)
 {
 	const uint64_t position = writer->reserved;
@@ -66,8 +68,8 @@ static inline struct record_header *ring_writer_reserve(struct ring_writer *writ
 	return (struct record_header *)(void *)(writer->data + (position & (writer->capacity - 1)));
 }
 
-/* Makes all reserved records visible and wakes the consumer if it sleeps. Returns 0 or -errno (of the
- * wake-up). Cheap when nothing was reserved. */
+/* Makes all reserved records visible and wakes the consumer if it sleeps. Returns 0 or -errno (of
+ * the wake-up). Cheap when nothing was reserved. */
 int ring_writer_publish(struct ring_writer *writer);
 
 /* Bytes that are published or reserved and not consumed, by the clamped cursor. */
@@ -89,17 +91,17 @@ struct ring_reader {
 	uint64_t released;     /* last value stored in the cursor */
 	uint32_t current_size; /* checked size of the record that the caller holds, 0: none */
 	enum ring_overflow overflow;
-	bool broken;           /* the writer broke the layout */
-	int wake_fd;           /* poll it for POLLIN; hangs up when the router is gone */
-	uint8_t *copy;         /* RING_OVERWRITE: the record is copied here and then proved whole */
+	bool broken;   /* the writer broke the layout */
+	int wake_fd;   /* poll it for POLLIN; hangs up when the router is gone */
+	uint8_t *copy; /* RING_OVERWRITE: the record is copied here and then proved whole */
 	size_t copy_size;
-	uint64_t overwritten;  /* bytes that were overwritten before they could be read, in all */
-	uint64_t events;       /* RING_OVERWRITE: events read or overwritten so far */
-	uint64_t lost_events;  /* RING_OVERWRITE: the overwritten ones among them */
+	uint64_t overwritten; /* bytes that were overwritten before they could be read, in all */
+	uint64_t events;      /* RING_OVERWRITE: events read or overwritten so far */
+	uint64_t lost_events; /* RING_OVERWRITE: the overwritten ones among them */
 };
 
-/* Attaches to the descriptors of ring_writer_share; takes ownership of them on success only. A ring is
- * attached to once: the count of lost events starts with it. */
+/* Attaches to the descriptors of ring_writer_share; takes ownership of them on success only. A ring
+ * is attached to once: the count of lost events starts with it. */
 int ring_reader_attach(const int fds[3], struct ring_reader *ret);
 void ring_reader_release(struct ring_reader *reader);
 
@@ -107,11 +109,13 @@ void ring_reader_release(struct ring_reader *reader);
 int ring_reader_next_slow(struct ring_reader *reader, const struct record_header **ret);
 
 /* True when the record's sizes hold together and it ends before the reader's limit. `size` and
- * `payload_size` were loaded once by the caller: the bytes themselves may change under a bad writer. */
-static inline bool ring_reader_plausible(const struct ring_reader *reader, uint32_t size, uint32_t payload_size)
+ * `payload_size` were loaded once by the caller: the bytes themselves may change under a bad
+ * writer. */
+static inline bool ring_reader_plausible(
+	const struct ring_reader *reader, uint32_t size, uint32_t payload_size)
 {
-	return size >= sizeof(struct record_header) && !(size % RECORD_ALIGN) && size <= reader->record_max &&
-	       size <= reader->limit - reader->position &&
+	return size >= sizeof(struct record_header) && !(size % RECORD_ALIGN) &&
+	       size <= reader->record_max && size <= reader->limit - reader->position &&
 	       payload_size <= size - sizeof(struct record_header);
 }
 
@@ -131,28 +135,31 @@ static inline int ring_reader_take(struct ring_reader *reader, const struct reco
 	return 1;
 }
 
-/* The next record when it can be had without a look at the writer's page; false: ask ring_reader_next. For a
- * caller whose own fast case must not pay for the other. */
-static inline bool ring_reader_next_fast(struct ring_reader *reader, const struct record_header **ret)
+/* The next record when it can be had without a look at the writer's page; false: ask
+ * ring_reader_next. For a caller whose own fast case must not pay for the other. */
+static inline bool ring_reader_next_fast(
+	struct ring_reader *reader, const struct record_header **ret)
 {
 	return reader->overflow == RING_DROP && reader->position != reader->limit &&
-	       reader->position - reader->released < reader->capacity / 8 && ring_reader_take(reader, ret) > 0;
+	       reader->position - reader->released < reader->capacity / 8 &&
+	       ring_reader_take(reader, ret) > 0;
 }
 
 /* The next record, valid until the next call on this reader. Returns 1, 0 (none now), or
  * -EBADMSG (the writer broke the layout: the ring can't be read further),
- * -EOVERFLOW (RING_OVERWRITE: records were overwritten, `lost_events` says how many were events; reading
- * goes on at the oldest whole one).
- * RING_DROP hands out the shared bytes themselves: a caller that does not trust the writer takes sizes
- * from ring_reader_payload_size and loads every other field once. */
+ * -EOVERFLOW (RING_OVERWRITE: records were overwritten, `lost_events` says how many were events;
+ * reading goes on at the oldest whole one). RING_DROP hands out the shared bytes themselves: a
+ * caller that does not trust the writer takes sizes from ring_reader_payload_size and loads every
+ * other field once. */
 static inline int ring_reader_next(struct ring_reader *reader, const struct record_header **ret)
 {
 	return ring_reader_next_fast(reader, ret) ? 1 : ring_reader_next_slow(reader, ret);
 }
 
-/* Payload bytes of the record that ring_reader_next returned last, never more than the record that was
- * checked, whatever the shared bytes say by now. */
-static inline uint32_t ring_reader_payload_size(const struct ring_reader *reader, const struct record_header *record)
+/* Payload bytes of the record that ring_reader_next returned last, never more than the record that
+ * was checked, whatever the shared bytes say by now. */
+static inline uint32_t ring_reader_payload_size(
+	const struct ring_reader *reader, const struct record_header *record)
 {
 	const uint32_t size = __atomic_load_n(&record->payload_size, __ATOMIC_RELAXED);
 	const uint32_t most = reader->current_size - (uint32_t)sizeof(*record);
@@ -160,12 +167,12 @@ static inline uint32_t ring_reader_payload_size(const struct ring_reader *reader
 	return size < most ? size : most;
 }
 
-/* Tells the writer that everything before the current record may be overwritten. ring_reader_next does
- * it by itself each time an eighth of the ring has been read and when it finds no more. */
+/* Tells the writer that everything before the current record may be overwritten. ring_reader_next
+ * does it by itself each time an eighth of the ring has been read and when it finds no more. */
 void ring_reader_release_read(struct ring_reader *reader);
 
-/* Announces sleep (wake_prepare_sleep) and looks once more. Returns true when the caller may wait for
- * reader->wake_fd to become readable, false when a record came in the meantime. */
+/* Announces sleep (wake_prepare_sleep) and looks once more. Returns true when the caller may wait
+ * for reader->wake_fd to become readable, false when a record came in the meantime. */
 bool ring_reader_prepare_sleep(struct ring_reader *reader);
 
 #endif

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* How often a consumer tries to load a whole ring_resume. Each failure is an advance of the writer by a step
- * within a few loads; so many in a row are no chance. */
+/* How often a consumer tries to load a whole ring_resume. Each failure is an advance of the writer
+ * by a step within a few loads; so many in a row are no chance. */
 #define RESUME_TRIES 1000
 
 static const struct ring_head *reader_head(const struct ring_reader *reader)
@@ -140,8 +140,8 @@ static int reader_load_resume(const struct ring_reader *reader, struct ring_resu
 		const uint64_t position = __atomic_load_n(&resume->position, __ATOMIC_RELAXED);
 		const uint64_t events = __atomic_load_n(&resume->events, __ATOMIC_RELAXED);
 
-		/* Pairs with barrier_full in writer_store_oldest: had the pair been filled in anew, so
-		 * would `turn` be another. */
+		/* Pairs with barrier_full in writer_store_oldest: had the pair been filled in anew,
+		 * so would `turn` be another. */
 		barrier_acquire();
 		if (__atomic_load_n(&head->turn, __ATOMIC_RELAXED) == turn) {
 			*ret = (struct ring_resume){ .position = position, .events = events };
@@ -175,8 +175,8 @@ static int reader_resume(struct ring_reader *reader)
 	return -EOVERFLOW;
 }
 
-/* Copies by words that are each loaded once: the writer may be overwriting them. `size` is a multiple of
- * RECORD_ALIGN within the copy. */
+/* Copies by words that are each loaded once: the writer may be overwriting them. `size` is a
+ * multiple of RECORD_ALIGN within the copy. */
 static void copy_words(uint8_t *to, const uint8_t *from, size_t size)
 {
 	uint64_t *target = (uint64_t *)(void *)to;
@@ -199,15 +199,18 @@ static int reader_copy(struct ring_reader *reader, const struct record_header **
 
 	if (plausible)
 		copy_words(reader->copy, (const uint8_t *)record, size);
-	/* Pairs with barrier_full in writer_store_oldest: if any byte above was a new one, so is `oldest`. */
+	/* Pairs with barrier_full in writer_store_oldest: if any byte above was a new one, so is
+	 * `oldest`. */
 	barrier_acquire();
 	oldest = __atomic_load_n(&reader_head(reader)->oldest, __ATOMIC_RELAXED);
 	if ((int64_t)(oldest - reader->position) > 0) {
-		/* Pairs with the release of `oldest`: the pair that is loaded next is at least as far. */
+		/* Pairs with the release of `oldest`: the pair that is loaded next is at least as
+		 * far. */
 		barrier_acquire();
 		return reader_resume(reader);
 	}
-	if (!plausible || copy->size != size || !ring_reader_plausible(reader, size, copy->payload_size))
+	if (!plausible || copy->size != size ||
+		!ring_reader_plausible(reader, size, copy->payload_size))
 		return reader_break(reader);
 	reader->position += size;
 	reader->current_size = size;
@@ -224,7 +227,8 @@ int ring_reader_next_slow(struct ring_reader *reader, const struct record_header
 	reader->current_size = 0;
 	if (reader->position == reader->limit) {
 		reader->limit = reader_load_published(reader);
-		if (reader->overflow == RING_DROP && reader->limit - reader->position > reader->capacity)
+		if (reader->overflow == RING_DROP &&
+			reader->limit - reader->position > reader->capacity)
 			return reader_break(reader);
 	}
 	if (reader->position - reader->released >= reader->capacity / 8 ||

@@ -5,7 +5,8 @@
 
 #include <errno.h>
 
-/* RING_OVERWRITE gives way in steps of a part of the ring, so that the barrier is not paid per record. */
+/* RING_OVERWRITE gives way in steps of a part of the ring, so that the barrier is not paid per
+ * record. */
 #define OVERWRITE_STEPS 64
 
 static struct ring_head *writer_head(const struct ring_writer *writer)
@@ -22,7 +23,8 @@ static int writer_make(size_t capacity, enum ring_overflow overflow, struct ring
 		SEGMENT_READ_ONLY, &writer->head);
 	if (r < 0)
 		return r;
-	r = segment_create("tracefan-cursor", SEGMENT_CURSOR, RING_PAGE, SEGMENT_WRITABLE, &writer->cursor);
+	r = segment_create(
+		"tracefan-cursor", SEGMENT_CURSOR, RING_PAGE, SEGMENT_WRITABLE, &writer->cursor);
 	if (r < 0)
 		return r;
 	r = segment_protect(&writer->cursor);
@@ -70,14 +72,15 @@ void ring_writer_release(struct ring_writer *writer)
 	writer->data = NULL;
 }
 
-/* Loads the consumer's cursor once. It may only move forward and not past what was published; any other
- * value is the consumer's own loss: it counts as not having moved. */
+/* Loads the consumer's cursor once. It may only move forward and not past what was published; any
+ * other value is the consumer's own loss: it counts as not having moved. */
 static void writer_load_cursor(struct ring_writer *writer)
 {
 	const struct ring_cursor *cursor = writer->cursor.base;
 	uint64_t consumed;
 
-	/* Pairs with the release in reader_store_cursor: the consumer has done with the bytes before it. */
+	/* Pairs with the release in reader_store_cursor: the consumer has done with the bytes
+	 * before it. */
 	consumed = __atomic_load_n(&cursor->consumed, __ATOMIC_ACQUIRE);
 	if (consumed - writer->consumed <= writer->published - writer->consumed)
 		writer->consumed = consumed;
@@ -90,21 +93,22 @@ static void writer_store_oldest(struct ring_writer *writer)
 	const uint64_t turn = head->turn + 1;
 	struct ring_resume *resume = &head->resume[turn & 1];
 
-	/* Not before the last `turn`, which takes readers off this pair: barrier_full below saw to that.
-	 * Pairs with barrier_acquire in reader_load_resume. */
+	/* Not before the last `turn`, which takes readers off this pair: barrier_full below saw to
+	 * that. Pairs with barrier_acquire in reader_load_resume. */
 	__atomic_store_n(&resume->position, writer->oldest, __ATOMIC_RELAXED);
 	__atomic_store_n(&resume->events, writer->oldest_events, __ATOMIC_RELAXED);
 	/* Publishes the pair. Pairs with the acquire in reader_load_resume. */
 	__atomic_store_n(&head->turn, turn, __ATOMIC_RELEASE);
-	/* Who sees this finds a pair that is at least as far. Pairs with barrier_acquire in reader_copy. */
+	/* Who sees this finds a pair that is at least as far. Pairs with barrier_acquire in
+	 * reader_copy. */
 	__atomic_store_n(&head->oldest, writer->oldest, __ATOMIC_RELEASE);
-	/* Before the caller overwrites bytes. Pairs with barrier_acquire in reader_copy: whoever copied a
-	 * byte that was written after this also sees the new `oldest`. */
+	/* Before the caller overwrites bytes. Pairs with barrier_acquire in reader_copy: whoever
+	 * copied a byte that was written after this also sees the new `oldest`. */
 	barrier_full();
 }
 
-/* Declares the oldest records overwritten until `size` bytes are free, and some more for the next ones.
- * The sizes are this process's own: nobody else can write to the ring. */
+/* Declares the oldest records overwritten until `size` bytes are free, and some more for the next
+ * ones. The sizes are this process's own: nobody else can write to the ring. */
 static void writer_push_out(struct ring_writer *writer, size_t size)
 {
 	const uint64_t used = writer->reserved - writer->oldest;
@@ -119,7 +123,8 @@ static void writer_push_out(struct ring_writer *writer, size_t size)
 		want = step < used ? step : used;
 	while (gone < want && writer->oldest + gone != writer->published) {
 		const struct record_header *record =
-			(const void *)(writer->data + ((writer->oldest + gone) & (writer->capacity - 1)));
+			(const void *)(writer->data +
+				       ((writer->oldest + gone) & (writer->capacity - 1)));
 
 		gone += record->size;
 		writer->oldest_events += record->kind == RECORD_EVENT;
@@ -164,7 +169,8 @@ int ring_writer_publish(struct ring_writer *writer)
 uint64_t ring_writer_used(struct ring_writer *writer)
 {
 	writer_load_cursor(writer);
-	if (writer->overflow == RING_OVERWRITE && writer->consumed - writer->oldest > writer->reserved - writer->oldest)
+	if (writer->overflow == RING_OVERWRITE &&
+		writer->consumed - writer->oldest > writer->reserved - writer->oldest)
 		return writer->reserved - writer->oldest;
 	return writer->reserved - writer->consumed;
 }

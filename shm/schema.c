@@ -17,7 +17,8 @@ static bool integer_size_valid(uint32_t size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-/* The bytes that the field itself, or its word, takes; false when they don't go with kind and place. */
+/* The bytes that the field itself, or its word, takes; false when they don't go with kind and
+ * place. */
 static bool field_extent(const struct schema_field *field, uint32_t *ret)
 {
 	*ret = field->size;
@@ -43,9 +44,11 @@ static bool field_valid(const struct schema_header *header, const struct schema_
 
 	if (!string_valid(header, field->name) || !string_valid(header, field->type))
 		return false;
-	if (field->kind < SCHEMA_INTEGER || field->kind > SCHEMA_BYTES || field->display > SCHEMA_BITMASK)
+	if (field->kind < SCHEMA_INTEGER || field->kind > SCHEMA_BYTES ||
+		field->display > SCHEMA_BITMASK)
 		return false;
-	return field_extent(field, &extent) && range_inside(field->offset, extent, header->fixed_size);
+	return field_extent(field, &extent) &&
+	       range_inside(field->offset, extent, header->fixed_size);
 }
 
 int schema_view(const void *bytes, size_t size, struct schema *ret)
@@ -237,7 +240,8 @@ static uint64_t extend(uint64_t value, uint32_t size, bool is_signed)
 }
 
 /* Whether the text line had the field: a bit of the bitmap that such payloads begin with. */
-static int present(const struct schema *schema, const struct schema_field *field, const uint8_t *payload, size_t size)
+static int present(const struct schema *schema, const struct schema_field *field,
+	const uint8_t *payload, size_t size)
 {
 	const size_t index = (size_t)(field - schema->fields);
 	const size_t word = index / 64 * sizeof(uint64_t);
@@ -251,8 +255,8 @@ static int present(const struct schema *schema, const struct schema_field *field
 	return bits >> (index % 64) & 1 ? 0 : -ENODATA;
 }
 
-int schema_read_integer(const struct schema *schema, const struct schema_field *field, const void *payload,
-	size_t size, uint64_t *ret)
+int schema_read_integer(const struct schema *schema, const struct schema_field *field,
+	const void *payload, size_t size, uint64_t *ret)
 {
 	int r;
 
@@ -263,15 +267,16 @@ int schema_read_integer(const struct schema *schema, const struct schema_field *
 		return r;
 	if (!range_inside(field->offset, field->size, size))
 		return -EBADMSG;
-	*ret = extend(load((const uint8_t *)payload + field->offset, field->size, foreign_order(schema)), field->size,
-		field->flags & SCHEMA_SIGNED);
+	*ret = extend(
+		load((const uint8_t *)payload + field->offset, field->size, foreign_order(schema)),
+		field->size, field->flags & SCHEMA_SIGNED);
 	return 0;
 }
 
-/* Where the data of a __data_loc or __rel_loc field lies. The old form of the word has two bytes and no
- * length: the data then goes to the payload's end. */
-static int locate(const struct schema *schema, const struct schema_field *field, const uint8_t *payload, size_t size,
-	size_t *ret_offset, size_t *ret_length)
+/* Where the data of a __data_loc or __rel_loc field lies. The old form of the word has two bytes
+ * and no length: the data then goes to the payload's end. */
+static int locate(const struct schema *schema, const struct schema_field *field,
+	const uint8_t *payload, size_t size, size_t *ret_offset, size_t *ret_length)
 {
 	uint64_t word, offset;
 
@@ -293,8 +298,8 @@ static int locate(const struct schema *schema, const struct schema_field *field,
 	return 0;
 }
 
-int schema_read_bytes(const struct schema *schema, const struct schema_field *field, const void *payload,
-	size_t size, const uint8_t **ret, size_t *ret_size)
+int schema_read_bytes(const struct schema *schema, const struct schema_field *field,
+	const void *payload, size_t size, const uint8_t **ret, size_t *ret_size)
 {
 	size_t offset = field->offset, length = field->size;
 	const uint8_t *bytes = payload;
@@ -322,8 +327,8 @@ int schema_read_bytes(const struct schema *schema, const struct schema_field *fi
 	return 0;
 }
 
-int schema_read_element(const struct schema *schema, const struct schema_field *field, const void *payload,
-	size_t size, size_t i, uint64_t *ret)
+int schema_read_element(const struct schema *schema, const struct schema_field *field,
+	const void *payload, size_t size, size_t i, uint64_t *ret)
 {
 	const uint8_t *bytes;
 	size_t length;
@@ -334,9 +339,11 @@ int schema_read_element(const struct schema *schema, const struct schema_field *
 	r = schema_read_bytes(schema, field, payload, size, &bytes, &length);
 	if (r < 0)
 		return r;
-	if (i >= length / field->element_size || (field->place == SCHEMA_FIXED && i >= field->count))
+	if (i >= length / field->element_size ||
+		(field->place == SCHEMA_FIXED && i >= field->count))
 		return -ERANGE;
-	*ret = extend(load(bytes + i * field->element_size, field->element_size, foreign_order(schema)),
+	*ret = extend(
+		load(bytes + i * field->element_size, field->element_size, foreign_order(schema)),
 		field->element_size, field->flags & SCHEMA_SIGNED);
 	return 0;
 }

@@ -21,7 +21,8 @@
 /* As `repeat`: past every segment's end. */
 #define NO_REPEAT (SIZE_MAX & ~(size_t)(PAGE - 1))
 
-/* What the call before failed with, negative. Never 0, so that nobody takes the failure for success. */
+/* What the call before failed with, negative. Never 0, so that nobody takes the failure for
+ * success. */
 static int failed(void)
 {
 	const int error = errno;
@@ -40,20 +41,22 @@ static int memfd(const char *name)
 	return fd < 0 ? failed() : fd;
 }
 
-/* Maps `size` bytes of fd, and those from `repeat` on once more behind them (none when it is `size`).
- * Returns NULL on failure, with errno set. */
+/* Maps `size` bytes of fd, and those from `repeat` on once more behind them (none when it is
+ * `size`). Returns NULL on failure, with errno set. */
 static void *map(int fd, size_t size, size_t repeat, bool writable)
 {
 	const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
 	uint8_t *base;
 
 	/* The address range is reserved first, so that the fixed mappings can't hit anybody else's. */
-	base = mmap(NULL, size + (size - repeat), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	base = mmap(NULL, size + (size - repeat), PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED)
 		return NULL;
 	if (mmap(base, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-		(repeat < size && mmap(base + size, size - repeat, protection, MAP_SHARED | MAP_FIXED, fd,
-					  (off_t)repeat) == MAP_FAILED)) {
+		(repeat < size &&
+			mmap(base + size, size - repeat, protection, MAP_SHARED | MAP_FIXED, fd,
+				(off_t)repeat) == MAP_FAILED)) {
 		int saved = errno;
 
 		(void)munmap(base, size + (size - repeat));
@@ -104,8 +107,8 @@ int segment_create_repeated(const char *name, enum segment_kind kind, size_t siz
 	return 0;
 }
 
-int segment_create(const char *name, enum segment_kind kind, size_t size, enum segment_sharing sharing,
-	struct segment *ret)
+int segment_create(const char *name, enum segment_kind kind, size_t size,
+	enum segment_sharing sharing, struct segment *ret)
 {
 	return segment_create_repeated(name, kind, size, size, sharing, ret);
 }
@@ -118,8 +121,8 @@ int segment_protect(struct segment *segment)
 	return 0;
 }
 
-/* The size of a memfd with all of `seals`, or -errno. Huge pages are refused, too: where none is left, touching
- * one raises SIGBUS. */
+/* The size of a memfd with all of `seals`, or -errno. Huge pages are refused, too: where none is
+ * left, touching one raises SIGBUS. */
 static int64_t sealed_size(int fd, int seals)
 {
 	struct statfs fs;
@@ -145,8 +148,8 @@ static int check_header(const struct segment_header *header, enum segment_kind k
 		return -EINVAL;
 	if (header->version != SEGMENT_VERSION || header->incompatible)
 		return -EPROTO;
-	if (header->size != size || header->reserved0 || header->reserved1[0] || header->reserved1[1] ||
-		header->reserved1[2])
+	if (header->size != size || header->reserved0 || header->reserved1[0] ||
+		header->reserved1[1] || header->reserved1[2])
 		return -EINVAL;
 	return 0;
 }
@@ -175,11 +178,14 @@ int segment_attach_repeated(int fd, enum segment_kind kind, size_t min, size_t m
 		(void)munmap(base, size + (size - repeat));
 		return r;
 	}
-	*ret = (struct segment){ .base = base, .size = size + (size - repeat), .fd = fd, .writable = writable };
+	*ret = (struct segment){
+		.base = base, .size = size + (size - repeat), .fd = fd, .writable = writable
+	};
 	return 0;
 }
 
-int segment_attach(int fd, enum segment_kind kind, size_t min, size_t max, bool writable, struct segment *ret)
+int segment_attach(
+	int fd, enum segment_kind kind, size_t min, size_t max, bool writable, struct segment *ret)
 {
 	return segment_attach_repeated(fd, kind, min, max, NO_REPEAT, writable, ret);
 }

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Room for this many signals that nobody took back. One would do; a page is the least that there is. */
+/* Room for this many signals that nobody took back. One would do; a page is the least that there
+ * is. */
 #define WAKE_ROOM 4096
 
 int wake_create(int *ret_wait, int *ret_signal)

@@ -1,14 +1,15 @@
 /* Sleeping and waking between two processes without a system call while data flows.
  *
- * The sleeper raises `sleeps` in the page that it may write, then looks once more for data, and only
- * then waits for its descriptor. The waker publishes data, then looks at `sleeps`, and signals when the
- * value is another than the one that it signalled for last. Both sides put a full barrier between
- * their store and their load, so at least one of them sees the other's store: either the sleeper finds
- * the data, or the waker finds the sleeper. (Store buffering; both barriers are needed.)
+ * The sleeper raises `sleeps` in the page that it may write, then looks once more for data, and
+ * only then waits for its descriptor. The waker publishes data, then looks at `sleeps`, and signals
+ * when the value is another than the one that it signalled for last. Both sides put a full barrier
+ * between their store and their load, so at least one of them sees the other's store: either the
+ * sleeper finds the data, or the waker finds the sleeper. (Store buffering; both barriers are
+ * needed.)
  *
  * The descriptors are the ends of a small pipe and not one eventfd: an eventfd has one open file
- * description, so the peer could clear its O_NONBLOCK and fill its counter, and the next signal would
- * block the waker for ever. The flags of each end of a pipe belong to its holder. */
+ * description, so the peer could clear its O_NONBLOCK and fill its counter, and the next signal
+ * would block the waker for ever. The flags of each end of a pipe belong to its holder. */
 #ifndef TRACEFAN_SHM_WAKE_H
 #define TRACEFAN_SHM_WAKE_H
 
@@ -38,14 +39,16 @@ static inline bool wake_needed(const uint64_t *sleeps, uint64_t *signalled)
 	return true;
 }
 
-/* Makes a wake-up: *ret_wait is for the sleeper (poll it for POLLIN), *ret_signal for the waker; both are
- * non-blocking, close-on-exec and owned by the caller. A waker that keeps *ret_wait open, too, gets no
- * SIGPIPE when the sleeper dies. When the last *ret_signal is closed, *ret_wait hangs up, and then stays
- * readable: whoever outlives its waker must stop to poll it. Returns 0 or -errno. */
+/* Makes a wake-up: *ret_wait is for the sleeper (poll it for POLLIN), *ret_signal for the waker;
+ * both are non-blocking, close-on-exec and owned by the caller. A waker that keeps *ret_wait open,
+ * too, gets no SIGPIPE when the sleeper dies. When the last *ret_signal is closed, *ret_wait hangs
+ * up, and then stays readable: whoever outlives its waker must stop to poll it. Returns 0 or
+ * -errno. */
 int wake_create(int *ret_wait, int *ret_signal);
 
-/* The same where both sides must outlive each other: each descriptor is an end of its own that reads and
- * writes, so neither hangs up nor raises SIGPIPE when the peer dies. Needs /proc while it is made. */
+/* The same where both sides must outlive each other: each descriptor is an end of its own that
+ * reads and writes, so neither hangs up nor raises SIGPIPE when the peer dies. Needs /proc while it
+ * is made. */
 int wake_create_lasting(int *ret_wait, int *ret_signal);
 
 /* Signals; never blocks (a full pipe has woken the peer already). Returns 0 or -errno. */

@@ -38,7 +38,8 @@ static void use(const struct control_message *message)
 		abort();
 	if (message->header.type != CONTROL_CREATE)
 		return;
-	if (strlen(create->name) >= sizeof(create->name) || strlen(create->filter) >= sizeof(create->filter))
+	if (strlen(create->name) >= sizeof(create->name) ||
+		strlen(create->filter) >= sizeof(create->filter))
 		abort();
 	for (uint32_t i = 0; i < create->fetch_count; i++)
 		text += strlen(text) + 1;
@@ -51,7 +52,8 @@ void fuzz_one_input(const uint8_t *bytes, size_t size)
 	struct control_message *message;
 	int sockets[2];
 
-	if (size < 1 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0)
+	if (size < 1 ||
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0)
 		return;
 	/* On the heap, so that what was not received is known to be uninitialised or out of bounds. */
 	message = malloc(sizeof(*message));

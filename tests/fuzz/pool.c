@@ -1,8 +1,9 @@
 /* A slot pool with a bad peer. The first byte picks the side under test.
  *
- * A bad router (0): commands of five bytes each make the reader take, publish, note and put back, and the
- * router write anything into its page and free ring; no slot may be handed out twice. A bad reader (else):
- * the bytes are the pool's page behind the segment's header, and then its filled ring. */
+ * A bad router (0): commands of five bytes each make the reader take, publish, note and put back,
+ * and the router write anything into its page and free ring; no slot may be handed out twice. A bad
+ * reader (else): the bytes are the pool's page behind the segment's header, and then its filled
+ * ring. */
 #include "shm/pool.h"
 #include "tests/support/fuzz.h"
 
@@ -88,7 +89,8 @@ static void bad_router(struct pool_writer *writer, const uint8_t *bytes, size_t 
 	struct bad_router test = { .writer = writer };
 	uint32_t value, available;
 
-	test.head = mmap(NULL, writer->free.size, PROT_READ | PROT_WRITE, MAP_SHARED, writer->free.fd, 0);
+	test.head = mmap(
+		NULL, writer->free.size, PROT_READ | PROT_WRITE, MAP_SHARED, writer->free.fd, 0);
 	if (test.head == MAP_FAILED)
 		return;
 	test.ring = (void *)((uint8_t *)test.head + POOL_PAGE);
@@ -123,7 +125,8 @@ static void bad_reader(struct pool_writer *writer, const uint8_t *bytes, size_t 
 			(void)close(fds[i]);
 		return;
 	}
-	for (uint32_t i = 0; i < 2 * reader.filled_capacity && pool_reader_next(&reader, &entry) == 1; i++) {
+	for (uint32_t i = 0;
+		i < 2 * reader.filled_capacity && pool_reader_next(&reader, &entry) == 1; i++) {
 		volatile uint8_t sum = 0;
 		const uint8_t *slot;
 

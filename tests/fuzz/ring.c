@@ -1,8 +1,9 @@
 /* A record ring with a bad peer. The first byte picks the side under test and the overflow policy.
  *
- * A bad writer (bit 1 clear): the bytes are the ring's first page behind the segment's header, and then its
- * data, over and over; the consumer reads to the end. A bad consumer (bit 1 set): the bytes are commands of
- * nine bytes each, which make the writer write and set the cursor to anything. */
+ * A bad writer (bit 1 clear): the bytes are the ring's first page behind the segment's header, and
+ * then its data, over and over; the consumer reads to the end. A bad consumer (bit 1 set): the
+ * bytes are commands of nine bytes each, which make the writer write and set the cursor to
+ * anything. */
 #include "shm/ring.h"
 #include "tests/support/fuzz.h"
 
@@ -55,7 +56,8 @@ static void bad_writer(struct ring_writer *writer, const uint8_t *bytes, size_t 
 
 	memcpy((uint8_t *)writer->head.base + sizeof(struct segment_header), bytes, head);
 	for (size_t at = 0; size > head && at < CAPACITY; at += size - head)
-		memcpy(writer->data + at, bytes + head, size - head < CAPACITY - at ? size - head : CAPACITY - at);
+		memcpy(writer->data + at, bytes + head,
+			size - head < CAPACITY - at ? size - head : CAPACITY - at);
 	if (ring_writer_share(writer, fds) < 0)
 		return;
 	if (ring_reader_attach(fds, &reader) == 0) {
@@ -69,7 +71,8 @@ static void bad_writer(struct ring_writer *writer, const uint8_t *bytes, size_t 
 
 static void check_writer(const struct ring_writer *writer)
 {
-	if (writer->reserved - writer->floor > CAPACITY || writer->published - writer->floor > CAPACITY ||
+	if (writer->reserved - writer->floor > CAPACITY ||
+		writer->published - writer->floor > CAPACITY ||
 		writer->reserved - writer->published > CAPACITY)
 		abort();
 }
@@ -83,7 +86,8 @@ static void write_record(struct ring_writer *writer, size_t size)
 			abort();
 		return;
 	}
-	if ((uint8_t *)record < writer->data || (uint8_t *)record + size > writer->data + 2 * CAPACITY)
+	if ((uint8_t *)record < writer->data ||
+		(uint8_t *)record + size > writer->data + 2 * CAPACITY)
 		abort();
 	memset(record, 0x55, size);
 	record->size = (uint32_t)size;
@@ -101,9 +105,11 @@ static void bad_consumer(struct ring_writer *writer, const uint8_t *bytes, size_
 	for (; size >= 9; bytes += 9, size -= 9) {
 		memcpy(&value, bytes + 1, sizeof(value));
 		if (bytes[0] & 1)
-			write_record(writer, sizeof(struct record_header) + (size_t)(bytes[0] & 0xf0) * 64);
+			write_record(writer,
+				sizeof(struct record_header) + (size_t)(bytes[0] & 0xf0) * 64);
 		if (bytes[0] & 2)
-			cursor->consumed = bytes[0] & 8 ? writer->published - (uint8_t)value : value;
+			cursor->consumed =
+				bytes[0] & 8 ? writer->published - (uint8_t)value : value;
 		if (bytes[0] & 4) {
 			cursor->sleeps = value;
 			(void)ring_writer_publish(writer);
@@ -119,7 +125,8 @@ void fuzz_one_input(const uint8_t *bytes, size_t size)
 {
 	struct ring_writer writer;
 
-	if (size < 1 || ring_writer_create(CAPACITY, bytes[0] & 1 ? RING_OVERWRITE : RING_DROP, &writer) < 0)
+	if (size < 1 || ring_writer_create(
+				CAPACITY, bytes[0] & 1 ? RING_OVERWRITE : RING_DROP, &writer) < 0)
 		return;
 	if (bytes[0] & 2)
 		bad_consumer(&writer, bytes + 1, size - 1);

@@ -1,5 +1,5 @@
-/* Any bytes as a schema, and then others as a payload that it describes. The first two bytes are the schema's
- * size, little-endian; the payload is the rest. */
+/* Any bytes as a schema, and then others as a payload that it describes. The first two bytes are
+ * the schema's size, little-endian; the payload is the rest. */
 #include "shm/schema.h"
 #include "tests/support/fuzz.h"
 
@@ -18,7 +18,8 @@ static uint8_t *block(const uint8_t *bytes, size_t size)
 	return copy;
 }
 
-static void read_field(const struct schema *schema, const struct schema_field *field, const uint8_t *payload, size_t size)
+static void read_field(const struct schema *schema, const struct schema_field *field,
+	const uint8_t *payload, size_t size)
 {
 	const uint8_t *bytes;
 	uint64_t value;
@@ -45,7 +46,8 @@ static void use(const struct schema *schema, const uint8_t *payload, size_t size
 		const char *name = schema_string(schema, schema->fields[i].name);
 		int found = schema_find(schema, name);
 
-		if (found < 0 || strcmp(schema_string(schema, schema->fields[found].name), name) != 0)
+		if (found < 0 ||
+			strcmp(schema_string(schema, schema->fields[found].name), name) != 0)
 			abort();
 		(void)strlen(schema_string(schema, schema->fields[i].type));
 		read_field(schema, &schema->fields[i], payload, size);

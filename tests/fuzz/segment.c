@@ -1,5 +1,5 @@
-/* Any bytes as what a peer sent in a descriptor: a memfd of any size and seals, attached as each kind of
- * segment and read as a blob. The first byte is the seals, the second the size in 64 bytes. */
+/* Any bytes as what a peer sent in a descriptor: a memfd of any size and seals, attached as each
+ * kind of segment and read as a blob. The first byte is the seals, the second the size in 64 bytes. */
 #include "shm/segment.h"
 #include "tests/support/fuzz.h"
 
@@ -37,7 +37,9 @@ void fuzz_one_input(const uint8_t *bytes, size_t size)
 	if (fd < 0)
 		return;
 	if (ftruncate(fd, (off_t)bytes[1] * 64) == 0 && pwrite(fd, bytes + 2, size - 2, 0) >= 0 &&
-		fcntl(fd, F_ADD_SEALS, bytes[0] & (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) == 0) {
+		fcntl(fd, F_ADD_SEALS,
+			bytes[0] & (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) ==
+			0) {
 		for (int kind = SEGMENT_POOL; kind <= SEGMENT_SCHEMA; kind++)
 			attach(fd, (enum segment_kind)kind, 4096, kind & 1);
 		if (segment_blob_read(fd, 1 << 12, &data, &length) == 0) {

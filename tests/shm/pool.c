@@ -114,7 +114,9 @@ static void an_empty_pool_gives_nothing(void **state)
 
 static void notes_leave_room_for_data(void **state)
 {
-	const struct pool_entry note = { .kind = POOL_SWEEP, .time = 77, .sequence = 99, .reserved = 1 };
+	const struct pool_entry note = {
+		.kind = POOL_SWEEP, .time = 77, .sequence = 99, .reserved = 1
+	};
 	struct pool_entry entry;
 	struct pool_pair pair;
 	int notes = 0, data = 0;
@@ -299,11 +301,11 @@ static void attaching_checks_each_field(void **state)
 	head = writer.pool.base;
 	good = *head;
 	assert_int_equal(attach(&writer), 0);
-#define CHECK_SPOILT(member, value) \
-	do { \
-		head->member = (value); \
-		assert_int_equal(attach(&writer), -EINVAL); \
-		*head = good; \
+#define CHECK_SPOILT(member, value)                                                                \
+	do {                                                                                       \
+		head->member = (value);                                                            \
+		assert_int_equal(attach(&writer), -EINVAL);                                        \
+		*head = good;                                                                      \
 	} while (0)
 	CHECK_SPOILT(slot_size, 0);
 	CHECK_SPOILT(slot_size, 4096 + 64);

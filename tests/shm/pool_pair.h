@@ -31,7 +31,8 @@ static inline void pool_pair_attach(struct pool_pair *pair)
 }
 
 /* A pool as if `start` entries had gone through both rings. */
-static inline void pool_pair_begin_writer(struct pool_writer *writer, uint32_t slot_count, uint64_t start)
+static inline void pool_pair_begin_writer(
+	struct pool_writer *writer, uint32_t slot_count, uint64_t start)
 {
 	const uint64_t positions[2] = { start, start };
 	struct pool_head *head;
@@ -40,7 +41,8 @@ static inline void pool_pair_begin_writer(struct pool_writer *writer, uint32_t s
 	head = writer->pool.base;
 	head->filled = start;
 	writer->filled = writer->taken = writer->freed = start;
-	assert_int_equal(pwrite(writer->free.fd, positions, sizeof(positions), offsetof(struct free_head, taken)),
+	assert_int_equal(pwrite(writer->free.fd, positions, sizeof(positions),
+				 offsetof(struct free_head, taken)),
 		sizeof(positions));
 }
 

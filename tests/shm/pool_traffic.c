@@ -1,5 +1,5 @@
-/* Slots going round between reader and router, both of which sleep when they have nothing to do: between
- * two threads that share one mapping (for ThreadSanitizer) and between two processes. */
+/* Slots going round between reader and router, both of which sleep when they have nothing to do:
+ * between two threads that share one mapping (for ThreadSanitizer) and between two processes. */
 #include "shm/pool.h"
 
 #include "shm/wake.h"
@@ -150,7 +150,8 @@ static uint64_t drain(struct pool_writer *writer, struct traffic *traffic)
 
 static struct traffic *traffic_new(void)
 {
-	void *memory = mmap(NULL, sizeof(struct traffic), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *memory = mmap(NULL, sizeof(struct traffic), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	return memory;
@@ -160,7 +161,8 @@ static void check(struct traffic *traffic, const struct pool_writer *writer, uin
 {
 	print_message("%llu slots and %llu notes received; sleeps: router %llu, reader %llu\n",
 		(unsigned long long)traffic->received, (unsigned long long)traffic->notes,
-		(unsigned long long)traffic->router_slept, (unsigned long long)traffic->reader_slept);
+		(unsigned long long)traffic->router_slept,
+		(unsigned long long)traffic->reader_slept);
 	assert_string_equal(traffic->wrong, "");
 	assert_int_equal(traffic->received, ENTRIES);
 	assert_int_equal(traffic->notes, notes);

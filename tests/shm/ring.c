@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define CAPACITY  ((size_t)RING_CAPACITY_MIN)
-#define NEAR_TOP  (UINT64_MAX - 3 * CAPACITY / 2 + 1 - 8)
+#define CAPACITY ((size_t)RING_CAPACITY_MIN)
+#define NEAR_TOP (UINT64_MAX - 3 * CAPACITY / 2 + 1 - 8)
 
 static void only_sensible_rings_are_made(void **state)
 {
@@ -21,7 +21,8 @@ static void only_sensible_rings_are_made(void **state)
 	assert_int_equal(ring_writer_create(0, RING_DROP, &writer), -EINVAL);
 	assert_int_equal(ring_writer_create(CAPACITY / 2, RING_DROP, &writer), -EINVAL);
 	assert_int_equal(ring_writer_create(CAPACITY + 8, RING_DROP, &writer), -EINVAL);
-	assert_int_equal(ring_writer_create(2 * (size_t)RING_CAPACITY_MAX, RING_DROP, &writer), -EINVAL);
+	assert_int_equal(
+		ring_writer_create(2 * (size_t)RING_CAPACITY_MAX, RING_DROP, &writer), -EINVAL);
 	assert_int_equal(ring_writer_create(CAPACITY, (enum ring_overflow)2, &writer), -EINVAL);
 	ring_writer_release(NULL);
 	ring_reader_release(NULL);
@@ -157,13 +158,12 @@ static void too_large_records_are_refused(void **state)
 	}
 }
 
-/* Whatever the consumer writes to its page, the writer overwrites nothing that it had not been told of
- * before, and goes on as soon as the cursor makes sense again. */
+/* Whatever the consumer writes to its page, the writer overwrites nothing that it had not been told
+ * of before, and goes on as soon as the cursor makes sense again. */
 static void a_hostile_cursor_gains_nothing(void **state)
 {
-	static const uint64_t lies[] = {
-		NEAR_TOP - 1, NEAR_TOP - CAPACITY, NEAR_TOP + CAPACITY + 8, NEAR_TOP + (UINT64_C(1) << 63), 0, 1 << 20
-	};
+	static const uint64_t lies[] = { NEAR_TOP - 1, NEAR_TOP - CAPACITY, NEAR_TOP + CAPACITY + 8,
+		NEAR_TOP + (UINT64_C(1) << 63), 0, 1 << 20 };
 	struct ring_pair pair;
 
 	(void)state;
@@ -338,7 +338,8 @@ static void check_overwrite(uint64_t start)
 		/* Most of the ring was still there. */
 		assert_true(pair.writer.reserved - pair.writer.oldest > CAPACITY * 7 / 8);
 	}
-	assert_true(pair.reader.overwritten > pair.reader.lost_events * sizeof(struct record_header));
+	assert_true(
+		pair.reader.overwritten > pair.reader.lost_events * sizeof(struct record_header));
 	ring_pair_close(&pair);
 }
 
@@ -359,7 +360,8 @@ static void only_events_are_counted_as_lost_events(void **state)
 	(void)state;
 	ring_pair_open(&pair, CAPACITY, RING_OVERWRITE, 0);
 	for (uint64_t n = 0; n < 5000; n++)
-		ring_pair_fill(ring_writer_reserve(&pair.writer, 64), n, 64, n % 5 ? RECORD_CLOCK : RECORD_EVENT);
+		ring_pair_fill(ring_writer_reserve(&pair.writer, 64), n, 64,
+			n % 5 ? RECORD_CLOCK : RECORD_EVENT);
 	assert_int_equal(ring_writer_publish(&pair.writer), 0);
 	while ((r = ring_reader_next(&pair.reader, &record)) != 0)
 		events += r == 1 && record->kind == RECORD_EVENT;
@@ -368,8 +370,8 @@ static void only_events_are_counted_as_lost_events(void **state)
 	ring_pair_close(&pair);
 }
 
-/* A batch larger than the ring: what would be overwritten is published first, so that `oldest` stays
- * behind `published` and the consumer can tell what happened. */
+/* A batch larger than the ring: what would be overwritten is published first, so that `oldest`
+ * stays behind `published` and the consumer can tell what happened. */
 static void a_batch_larger_than_the_ring(void **state)
 {
 	const struct record_header *record;
@@ -418,12 +420,12 @@ static void a_held_copy_survives_the_writer(void **state)
 static void a_hostile_place_to_go_on_ends_the_ring(void **state)
 {
 	static const struct ring_resume lies[] = {
-		{ 0, 0 }, /* nothing skipped */
-		{ 12, 0 }, /* between two words */
-		{ UINT64_MAX - 7, 0 }, /* behind */
+		{ 0, 0 },                /* nothing skipped */
+		{ 12, 0 },               /* between two words */
+		{ UINT64_MAX - 7, 0 },   /* behind */
 		{ 4 * CAPACITY + 8, 0 }, /* past the end */
-		{ 64, 2 }, /* more events than fit */
-		{ 64, UINT64_MAX }, /* fewer than were read */
+		{ 64, 2 },               /* more events than fit */
+		{ 64, UINT64_MAX },      /* fewer than were read */
 	};
 	const struct record_header *record;
 	struct ring_pair pair;

@@ -15,14 +15,15 @@
 struct ring_pair {
 	struct ring_writer writer;
 	struct ring_reader reader;
-	/* The writer's page and the consumer's, both writable: what a hostile peer could do to its own. */
+	/* The writer's page and the consumer's, both writable: what a hostile peer could do to its
+	 * own. */
 	struct ring_head *head;
 	struct ring_cursor *cursor;
 };
 
 /* A fresh writer as if `start` bytes had been written and read already. */
-static inline void ring_pair_begin_writer(struct ring_writer *writer, size_t capacity, enum ring_overflow overflow,
-	uint64_t start)
+static inline void ring_pair_begin_writer(
+	struct ring_writer *writer, size_t capacity, enum ring_overflow overflow, uint64_t start)
 {
 	struct ring_head *head;
 
@@ -31,12 +32,15 @@ static inline void ring_pair_begin_writer(struct ring_writer *writer, size_t cap
 	head->published = start;
 	head->oldest = start;
 	head->resume[0].position = start;
-	writer->reserved = writer->published = writer->consumed = writer->oldest = writer->floor = start;
-	assert_int_equal(pwrite(writer->cursor.fd, &start, sizeof(start), offsetof(struct ring_cursor, consumed)),
+	writer->reserved = writer->published = writer->consumed = writer->oldest = writer->floor =
+		start;
+	assert_int_equal(pwrite(writer->cursor.fd, &start, sizeof(start),
+				 offsetof(struct ring_cursor, consumed)),
 		sizeof(start));
 }
 
-static inline void ring_pair_open(struct ring_pair *pair, size_t capacity, enum ring_overflow overflow, uint64_t start)
+static inline void ring_pair_open(
+	struct ring_pair *pair, size_t capacity, enum ring_overflow overflow, uint64_t start)
 {
 	int fds[3];
 
@@ -62,9 +66,10 @@ static inline uint32_t ring_pair_size(uint64_t n, uint32_t most)
 	return (uint32_t)sizeof(struct record_header) + payload / 8 * 8;
 }
 
-/* Fills a record whose every byte says which one it is. By atomic words, because an overtaken consumer
- * may be copying them at this moment, which it then finds out. */
-static inline void ring_pair_fill(struct record_header *record, uint64_t n, uint32_t size, uint8_t kind)
+/* Fills a record whose every byte says which one it is. By atomic words, because an overtaken
+ * consumer may be copying them at this moment, which it then finds out. */
+static inline void ring_pair_fill(
+	struct record_header *record, uint64_t n, uint32_t size, uint8_t kind)
 {
 	struct record_header header = {
 		.size = size,
@@ -79,7 +84,8 @@ static inline void ring_pair_fill(struct record_header *record, uint64_t n, uint
 
 	memcpy(words, &header, sizeof(header));
 	for (size_t i = 0; i < size / 8; i++)
-		__atomic_store_n(&to[i], i < sizeof(header) / 8 ? words[i] : n * 31 + i, __ATOMIC_RELAXED);
+		__atomic_store_n(
+			&to[i], i < sizeof(header) / 8 ? words[i] : n * 31 + i, __ATOMIC_RELAXED);
 }
 
 /* Whether all of a record belongs together. */

@@ -1,7 +1,7 @@
-/* A million records of all sizes through a ring, between two threads that share one mapping (so that
- * ThreadSanitizer sees both sides) and between two processes (as deployed). The consumer sleeps without a
- * limit of its own whenever it has read all, so a lost wake-up would leave it asleep: that is told apart
- * from a slow machine by nothing having happened for a minute. */
+/* A million records of all sizes through a ring, between two threads that share one mapping (so
+ * that ThreadSanitizer sees both sides) and between two processes (as deployed). The consumer
+ * sleeps without a limit of its own whenever it has read all, so a lost wake-up would leave it
+ * asleep: that is told apart from a slow machine by nothing having happened for a minute. */
 #include "shm/ring.h"
 
 #include "shm/wake.h"
@@ -16,22 +16,24 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#define RECORDS    1000000
-#define CAPACITY   ((size_t)RING_CAPACITY_MIN)
-#define NEAR_TOP   (UINT64_MAX - 100 * CAPACITY + 1)
-#define PATIENCE   60000 /* ms without any record */
-/* How often the writer waits until the consumer has gone to sleep, so that it does on every machine. */
-#define MEETINGS   200
-#define ROUNDS     UINT64_C(50000)
+#define RECORDS  1000000
+#define CAPACITY ((size_t)RING_CAPACITY_MIN)
+#define NEAR_TOP (UINT64_MAX - 100 * CAPACITY + 1)
+#define PATIENCE 60000 /* ms without any record */
+/* How often the writer waits until the consumer has gone to sleep, so that it does on every
+ * machine. */
+#define MEETINGS 200
+#define ROUNDS   UINT64_C(50000)
 
 /* In memory that both processes share. */
 struct traffic {
-	bool linger; /* set before the start: the consumer takes its time, another one with each record */
+	bool linger; /* set before the start: the consumer takes its time, another one with each
+			record */
 	uint64_t dropped;
 	uint64_t received; /* atomic */
-	uint64_t slept; /* atomic: how often the consumer found nothing and went to sleep */
+	uint64_t slept;    /* atomic: how often the consumer found nothing and went to sleep */
 	uint64_t lost_events;
-	bool gave_up; /* atomic: the consumer found something wrong */
+	bool gave_up;   /* atomic: the consumer found something wrong */
 	char wrong[64]; /* what the consumer found, empty: nothing */
 };
 
@@ -41,8 +43,10 @@ static void found(struct traffic *traffic, const char *what)
 	__atomic_store_n(&traffic->gave_up, true, __ATOMIC_RELAXED);
 }
 
-/* A record that must arrive: waits until the consumer has made room. False when the consumer gave up. */
-static bool write_surely(struct ring_writer *writer, struct traffic *traffic, uint64_t n, uint32_t size, uint8_t kind)
+/* A record that must arrive: waits until the consumer has made room. False when the consumer gave
+ * up. */
+static bool write_surely(struct ring_writer *writer, struct traffic *traffic, uint64_t n,
+	uint32_t size, uint8_t kind)
 {
 	struct record_header *record;
 
@@ -79,7 +83,8 @@ static void write_all(struct ring_writer *writer, struct traffic *traffic)
 		struct record_header *record;
 
 		if (n % (RECORDS / MEETINGS) == 0) {
-			if (!write_surely(writer, traffic, n, size, RECORD_EVENT) || !meet(writer, traffic))
+			if (!write_surely(writer, traffic, n, size, RECORD_EVENT) ||
+				!meet(writer, traffic))
 				return;
 			continue;
 		}
@@ -146,7 +151,8 @@ static void read_all(struct ring_reader *reader, struct traffic *traffic)
 
 static struct traffic *traffic_new(void)
 {
-	void *memory = mmap(NULL, sizeof(struct traffic), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *memory = mmap(NULL, sizeof(struct traffic), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	return memory;
@@ -235,8 +241,8 @@ static void between_processes(enum ring_overflow overflow)
 	ring_writer_release(&writer);
 }
 
-/* Records that come just while the consumer is about to fall asleep, with nothing after them that would wake
- * it instead: this is where a missing barrier or last look shows. */
+/* Records that come just while the consumer is about to fall asleep, with nothing after them that
+ * would wake it instead: this is where a missing barrier or last look shows. */
 static void write_at_the_last_moment(struct ring_writer *writer, struct traffic *traffic)
 {
 	uint64_t n = 0;
@@ -245,8 +251,10 @@ static void write_at_the_last_moment(struct ring_writer *writer, struct traffic 
 		if (!write_surely(writer, traffic, n++, 64, RECORD_EVENT))
 			return;
 		(void)ring_writer_publish(writer);
-		/* At first without a system call, so as to be here at the moment when it has been read. */
-		for (unsigned int tries = 0; __atomic_load_n(&traffic->received, __ATOMIC_RELAXED) != n; tries++) {
+		/* At first without a system call, so as to be here at the moment when it has been
+		 * read. */
+		for (unsigned int tries = 0;
+			__atomic_load_n(&traffic->received, __ATOMIC_RELAXED) != n; tries++) {
 			if (__atomic_load_n(&traffic->gave_up, __ATOMIC_RELAXED))
 				return;
 			if (tries > 100000)

@@ -37,11 +37,14 @@ static void make(const struct schema_field *fields, size_t count, uint32_t flags
 	assert_int_equal(schema_view(ret->bytes, ret->size, &ret->schema), 0);
 }
 
-static void integer_is(const struct made *made, size_t i, const void *payload, size_t size, uint64_t expected)
+static void integer_is(
+	const struct made *made, size_t i, const void *payload, size_t size, uint64_t expected)
 {
 	uint64_t value = 0xdead;
 
-	assert_int_equal(schema_read_integer(&made->schema, &made->schema.fields[i], payload, size, &value), 0);
+	assert_int_equal(
+		schema_read_integer(&made->schema, &made->schema.fields[i], payload, size, &value),
+		0);
 	assert_int_equal(value, expected);
 }
 
@@ -54,12 +57,15 @@ static int integer_fails(const struct made *made, size_t i, const void *payload,
 	return r;
 }
 
-static void bytes_are(const struct made *made, size_t i, const void *payload, size_t size, const char *expected)
+static void bytes_are(
+	const struct made *made, size_t i, const void *payload, size_t size, const char *expected)
 {
 	const uint8_t *bytes = NULL;
 	size_t length = 0xdead;
 
-	assert_int_equal(schema_read_bytes(&made->schema, &made->schema.fields[i], payload, size, &bytes, &length), 0);
+	assert_int_equal(schema_read_bytes(&made->schema, &made->schema.fields[i], payload, size,
+				 &bytes, &length),
+		0);
 	assert_non_null(bytes);
 	assert_int_equal(length, strlen(expected));
 	assert_memory_equal(bytes, expected, length);
@@ -69,7 +75,8 @@ static int bytes_fail(const struct made *made, size_t i, const void *payload, si
 {
 	const uint8_t *bytes = NULL;
 	size_t length = 0xdead;
-	int r = schema_read_bytes(&made->schema, &made->schema.fields[i], payload, size, &bytes, &length);
+	int r = schema_read_bytes(
+		&made->schema, &made->schema.fields[i], payload, size, &bytes, &length);
 
 	assert_null(bytes);
 	assert_int_equal(length, 0xdead);
@@ -123,9 +130,8 @@ static void an_empty_schema_is_a_schema(void **state)
 
 static void fields_are_found_by_name(void **state)
 {
-	static const struct schema_field fields[] = {
-		{ .kind = SCHEMA_INTEGER, .size = 1 }, { .kind = SCHEMA_INTEGER, .size = 8, .offset = 8 }
-	};
+	static const struct schema_field fields[] = { { .kind = SCHEMA_INTEGER, .size = 1 },
+		{ .kind = SCHEMA_INTEGER, .size = 8, .offset = 8 } };
 	struct made made;
 
 	(void)state;
@@ -217,9 +223,8 @@ static void spoil_header(const struct made *made, size_t offset, uint32_t value)
 
 static void spoiled_schemas_are_refused(void **state)
 {
-	static const struct schema_field fields[] = {
-		{ .kind = SCHEMA_INTEGER, .size = 4 }, { .kind = SCHEMA_STRING, .size = 4, .offset = 4 }
-	};
+	static const struct schema_field fields[] = { { .kind = SCHEMA_INTEGER, .size = 4 },
+		{ .kind = SCHEMA_STRING, .size = 4, .offset = 4 } };
 	const size_t field = sizeof(struct schema_header);
 	struct schema schema;
 	struct made made;
@@ -296,10 +301,8 @@ static void integers_have_width_and_sign(void **state)
 		{ .kind = SCHEMA_INTEGER, .size = 8, .flags = SCHEMA_SIGNED },
 	};
 	static const uint8_t little[8] = { 0xfe, 0x82, 0x83, 0x84, 0x05, 0x06, 0x07, 0x88 };
-	static const uint64_t expected[8] = {
-		0xfe, (uint64_t)-2, 0x82fe, 0xffffffffffff82fe, 0x848382fe, 0xffffffff848382fe, 0x88070605848382fe,
-		0x88070605848382fe
-	};
+	static const uint64_t expected[8] = { 0xfe, (uint64_t)-2, 0x82fe, 0xffffffffffff82fe,
+		0x848382fe, 0xffffffff848382fe, 0x88070605848382fe, 0x88070605848382fe };
 	uint8_t bytes[8];
 	struct made made;
 
@@ -310,7 +313,8 @@ static void integers_have_width_and_sign(void **state)
 			for (size_t k = 0; k < fields[i].size; k++)
 				bytes[flags ? fields[i].size - 1 - k : k] = little[k];
 			integer_is(&made, i, bytes, fields[i].size, expected[i]);
-			assert_int_equal(integer_fails(&made, i, bytes, fields[i].size - 1), -EBADMSG);
+			assert_int_equal(
+				integer_fails(&made, i, bytes, fields[i].size - 1), -EBADMSG);
 		}
 		free(made.bytes);
 	}
@@ -319,7 +323,8 @@ static void integers_have_width_and_sign(void **state)
 static void integers_stay_inside(void **state)
 {
 	static const struct schema_field fields[] = {
-		{ .kind = SCHEMA_INTEGER, .size = 4, .offset = UINT32_MAX - 4 }, { .kind = SCHEMA_STRING, .size = 4 }
+		{ .kind = SCHEMA_INTEGER, .size = 4, .offset = UINT32_MAX - 4 },
+		{ .kind = SCHEMA_STRING, .size = 4 }
 	};
 	const uint8_t bytes[8] = { 1 };
 	struct made made;
@@ -352,7 +357,9 @@ static void fixed_strings_end_at_their_nul_or_end(void **state)
 	bytes_are(&made, 0, "..\0bcd", 6, "");
 	bytes_are(&made, 2, "..abcd", 6, "");
 	bytes_are(&made, 3, "..abcd", 6, "..");
-	assert_int_equal(schema_read_bytes(&made.schema, &made.schema.fields[1], "..a\0\0d", 6, &bytes, &size), 0);
+	assert_int_equal(schema_read_bytes(&made.schema, &made.schema.fields[1], "..a\0\0d", 6,
+				 &bytes, &size),
+		0);
 	assert_int_equal(size, 4);
 	assert_int_equal(bytes_fail(&made, 0, "..abc", 5), -EBADMSG);
 	assert_int_equal(bytes_fail(&made, 2, "..abc", 5), -EBADMSG);
@@ -360,13 +367,15 @@ static void fixed_strings_end_at_their_nul_or_end(void **state)
 }
 
 /* A payload with a location word at 4, in the byte order of the flags, and text behind it. */
-static size_t located(uint8_t payload[64], uint32_t flags, uint32_t word_size, uint64_t word, const char *text)
+static size_t located(
+	uint8_t payload[64], uint32_t flags, uint32_t word_size, uint64_t word, const char *text)
 {
 	size_t length = strlen(text) + 1;
 
 	memset(payload, '#', 64);
 	for (uint32_t i = 0; i < word_size; i++)
-		payload[4 + (flags & SCHEMA_BIG_ENDIAN ? word_size - 1 - i : i)] = (uint8_t)(word >> (8 * i));
+		payload[4 + (flags & SCHEMA_BIG_ENDIAN ? word_size - 1 - i : i)] =
+			(uint8_t)(word >> (8 * i));
 	memcpy(payload + 4 + word_size, text, length);
 	return 4 + word_size + length;
 }
@@ -376,7 +385,11 @@ static void located_data_is_found(void **state)
 	static const struct schema_field fields[] = {
 		{ .kind = SCHEMA_STRING, .place = SCHEMA_DATA_LOC, .size = 4, .offset = 4 },
 		{ .kind = SCHEMA_STRING, .place = SCHEMA_REL_LOC, .size = 4, .offset = 4 },
-		{ .kind = SCHEMA_BYTES, .place = SCHEMA_DATA_LOC, .size = 4, .offset = 4, .element_size = 1 },
+		{ .kind = SCHEMA_BYTES,
+			.place = SCHEMA_DATA_LOC,
+			.size = 4,
+			.offset = 4,
+			.element_size = 1 },
 	};
 	uint8_t payload[64];
 	struct made made;
@@ -427,9 +440,8 @@ static void located_data_stays_inside(void **state)
 		{ .kind = SCHEMA_STRING, .place = SCHEMA_DATA_LOC, .size = 4, .offset = 4 },
 		{ .kind = SCHEMA_STRING, .place = SCHEMA_REL_LOC, .size = 4, .offset = 4 },
 	};
-	static const uint32_t lies[] = {
-		8 | 7 << 16, 15, 15 | 1 << 16, 65535, 65535U << 16 | 8, UINT32_MAX, 13 | 2 << 16
-	};
+	static const uint32_t lies[] = { 8 | 7 << 16, 15, 15 | 1 << 16, 65535, 65535U << 16 | 8,
+		UINT32_MAX, 13 | 2 << 16 };
 	uint8_t payload[64];
 	struct made made;
 	size_t size;
@@ -453,7 +465,11 @@ static void old_words_have_no_length(void **state)
 	static const struct schema_field fields[] = {
 		{ .kind = SCHEMA_STRING, .place = SCHEMA_DATA_LOC, .size = 2, .offset = 4 },
 		{ .kind = SCHEMA_STRING, .place = SCHEMA_REL_LOC, .size = 2, .offset = 4 },
-		{ .kind = SCHEMA_BYTES, .place = SCHEMA_DATA_LOC, .size = 2, .offset = 4, .element_size = 1 },
+		{ .kind = SCHEMA_BYTES,
+			.place = SCHEMA_DATA_LOC,
+			.size = 2,
+			.offset = 4,
+			.element_size = 1 },
 	};
 	uint8_t payload[64];
 	struct made made;
@@ -503,7 +519,9 @@ static void text_payloads_say_what_they_have(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 9; i++)
-		fields[i] = (struct schema_field){ .kind = SCHEMA_INTEGER, .size = 8, .offset = 8 + 8 * (uint32_t)i };
+		fields[i] = (struct schema_field){
+			.kind = SCHEMA_INTEGER, .size = 8, .offset = 8 + 8 * (uint32_t)i
+		};
 	make(fields, 9, SCHEMA_TEXT | (host_big ? SCHEMA_BIG_ENDIAN : 0), &made);
 	integer_is(&made, 0, payload, sizeof(payload), 10);
 	assert_int_equal(integer_fails(&made, 1, payload, sizeof(payload)), -ENODATA);
@@ -518,7 +536,9 @@ static void text_payloads_say_what_they_have(void **state)
 
 static void the_bitmap_has_a_word_per_64_fields(void **state)
 {
-	static const struct schema_field field = { .kind = SCHEMA_INTEGER, .size = 1, .offset = 16 };
+	static const struct schema_field field = {
+		.kind = SCHEMA_INTEGER, .size = 1, .offset = 16
+	};
 	struct schema_builder builder;
 	uint64_t payload[3] = { 0, 1 << 1, 0x4242424242424242 };
 	struct made made;
@@ -543,7 +563,11 @@ static void the_bitmap_has_a_word_per_64_fields(void **state)
 static void elements_are_integers(void **state)
 {
 	static const struct schema_field fields[] = {
-		{ .kind = SCHEMA_BYTES, .size = 6, .element_size = 2, .count = 3, .flags = SCHEMA_SIGNED },
+		{ .kind = SCHEMA_BYTES,
+			.size = 6,
+			.element_size = 2,
+			.count = 3,
+			.flags = SCHEMA_SIGNED },
 		{ .kind = SCHEMA_BYTES, .size = 6, .element_size = 2, .count = 2 },
 		{ .kind = SCHEMA_BYTES, .size = 6, .element_size = 3, .count = 2 },
 		{ .kind = SCHEMA_BYTES, .place = SCHEMA_TAIL, .offset = 1, .element_size = 2 },
@@ -556,7 +580,8 @@ static void elements_are_integers(void **state)
 
 	(void)state;
 	make(fields, 6, 0, &made);
-#define ELEMENT(f, i) schema_read_element(&made.schema, &made.schema.fields[f], bytes, sizeof(bytes), i, &value)
+#define ELEMENT(f, i)                                                                              \
+	schema_read_element(&made.schema, &made.schema.fields[f], bytes, sizeof(bytes), i, &value)
 	assert_int_equal(ELEMENT(0, 0), 0);
 	assert_int_equal(value, 1);
 	assert_int_equal(ELEMENT(0, 1), 0);
@@ -576,7 +601,9 @@ static void elements_are_integers(void **state)
 	assert_int_equal(ELEMENT(3, 2), -ERANGE);
 	assert_int_equal(ELEMENT(4, 0), -EINVAL);
 	assert_int_equal(ELEMENT(5, 0), -EINVAL);
-	assert_int_equal(schema_read_element(&made.schema, &made.schema.fields[0], bytes, 5, 0, &value), -EBADMSG);
+	assert_int_equal(
+		schema_read_element(&made.schema, &made.schema.fields[0], bytes, 5, 0, &value),
+		-EBADMSG);
 #undef ELEMENT
 	free(made.bytes);
 }

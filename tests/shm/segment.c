@@ -31,9 +31,10 @@ static int foreign_segment(size_t size, const struct segment_header *header, int
 
 static struct segment_header good_header(size_t size)
 {
-	return (struct segment_header){
-		.magic = SEGMENT_MAGIC, .kind = SEGMENT_RING, .version = SEGMENT_VERSION, .size = size
-	};
+	return (struct segment_header){ .magic = SEGMENT_MAGIC,
+		.kind = SEGMENT_RING,
+		.version = SEGMENT_VERSION,
+		.size = size };
 }
 
 static int attach_foreign(const struct segment_header *header, int seals)
@@ -59,7 +60,8 @@ static void created_and_attached(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(segment_create("test", SEGMENT_POOL, 2 * PAGE, SEGMENT_READ_ONLY, &made), 0);
+	assert_int_equal(
+		segment_create("test", SEGMENT_POOL, 2 * PAGE, SEGMENT_READ_ONLY, &made), 0);
 	assert_true(made.writable);
 	assert_int_equal(made.size, 2 * PAGE);
 	assert_int_equal(fcntl(made.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
@@ -82,10 +84,14 @@ static void bad_sizes_are_not_made(void **state)
 
 	(void)state;
 	assert_int_equal(segment_create("test", SEGMENT_POOL, 0, SEGMENT_WRITABLE, &made), -EINVAL);
-	assert_int_equal(segment_create("test", SEGMENT_POOL, PAGE + 1, SEGMENT_WRITABLE, &made), -EINVAL);
-	assert_int_equal(segment_create_repeated("test", SEGMENT_POOL, PAGE, 2 * PAGE, SEGMENT_WRITABLE, &made),
+	assert_int_equal(
+		segment_create("test", SEGMENT_POOL, PAGE + 1, SEGMENT_WRITABLE, &made), -EINVAL);
+	assert_int_equal(segment_create_repeated(
+				 "test", SEGMENT_POOL, PAGE, 2 * PAGE, SEGMENT_WRITABLE, &made),
 		-EINVAL);
-	assert_int_equal(segment_create_repeated("test", SEGMENT_POOL, PAGE, 8, SEGMENT_WRITABLE, &made), -EINVAL);
+	assert_int_equal(
+		segment_create_repeated("test", SEGMENT_POOL, PAGE, 8, SEGMENT_WRITABLE, &made),
+		-EINVAL);
 	assert_null(made.base);
 }
 
@@ -137,10 +143,13 @@ static void the_end_is_followed_by_the_beginning(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(segment_create_repeated("test", SEGMENT_RING, 3 * PAGE, PAGE, SEGMENT_READ_ONLY, &made), 0);
+	assert_int_equal(segment_create_repeated(
+				 "test", SEGMENT_RING, 3 * PAGE, PAGE, SEGMENT_READ_ONLY, &made),
+		0);
 	assert_int_equal(made.size, 5 * PAGE);
 	fd = fcntl(made.fd, F_DUPFD_CLOEXEC, 3);
-	assert_int_equal(segment_attach_repeated(fd, SEGMENT_RING, PAGE, 3 * PAGE, PAGE, false, &seen), 0);
+	assert_int_equal(
+		segment_attach_repeated(fd, SEGMENT_RING, PAGE, 3 * PAGE, PAGE, false, &seen), 0);
 	data = (uint8_t *)made.base + PAGE;
 	memcpy(data + 2 * PAGE - 3, "abcdef", 6);
 	assert_memory_equal(data, "def", 3);
@@ -206,7 +215,8 @@ static void other_files_are_refused(void **state)
 	assert_true(segment_attach(fd, SEGMENT_RING, PAGE, PAGE, false, &segment) < 0);
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(segment_attach(ends[0], SEGMENT_RING, PAGE, PAGE, false, &segment), -EINVAL);
+	assert_int_equal(
+		segment_attach(ends[0], SEGMENT_RING, PAGE, PAGE, false, &segment), -EINVAL);
 	assert_int_equal(close(ends[0]) | close(ends[1]), 0);
 	assert_int_equal(segment_attach(-1, SEGMENT_RING, PAGE, PAGE, false, &segment), -EBADF);
 	assert_null(segment.base);
@@ -222,7 +232,8 @@ static void huge_pages_are_refused(void **state)
 		skip();
 	assert_int_equal(ftruncate(fd, 2 << 20), 0);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, SEALS), 0);
-	assert_int_equal(segment_attach(fd, SEGMENT_RING, PAGE, SIZE_MAX / 2, false, &segment), -EINVAL);
+	assert_int_equal(
+		segment_attach(fd, SEGMENT_RING, PAGE, SIZE_MAX / 2, false, &segment), -EINVAL);
 	assert_int_equal(close(fd), 0);
 }
 
@@ -234,10 +245,14 @@ static void sizes_have_bounds(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct segment_header header = good_header(sizes[i]);
-		int fd = foreign_segment(sizes[i], sizes[i] >= sizeof(header) ? &header : NULL, SEALS);
+		int fd = foreign_segment(
+			sizes[i], sizes[i] >= sizeof(header) ? &header : NULL, SEALS);
 
-		assert_int_equal(segment_attach(fd, SEGMENT_RING, 2 * PAGE, 3 * PAGE, false, &segment), -EINVAL);
-		assert_int_equal(segment_attach(fd, SEGMENT_RING, 0, PAGE - 1, false, &segment), -EINVAL);
+		assert_int_equal(
+			segment_attach(fd, SEGMENT_RING, 2 * PAGE, 3 * PAGE, false, &segment),
+			-EINVAL);
+		assert_int_equal(
+			segment_attach(fd, SEGMENT_RING, 0, PAGE - 1, false, &segment), -EINVAL);
 		assert_int_equal(close(fd), 0);
 	}
 }

@@ -70,8 +70,8 @@ static void signals_are_taken_back_at_once(void **state)
 	close_pair(&pair);
 }
 
-/* What an eventfd could not promise: whatever the sleeper does to its descriptor, and however full it is,
- * the waker goes on. A waker that blocked would hang this test. */
+/* What an eventfd could not promise: whatever the sleeper does to its descriptor, and however full
+ * it is, the waker goes on. A waker that blocked would hang this test. */
 static void check_never_blocks(const struct pair *pair)
 {
 	int flags = fcntl(pair->wait, F_GETFL);
