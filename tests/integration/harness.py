@@ -179,8 +179,9 @@ class Process:
         self._popen = subprocess.Popen(self.words, env={**os.environ, **(env or {})}, **more)
         self.pid = self._popen.pid
         Process.alive[self.pid] = self
+        Process.started.add(self.pid)
 
-    alive = {}
+    alive, started = {}, set()
 
     def running(self):
         return self._popen.poll() is None
@@ -351,20 +352,15 @@ def descends(pid, ancestor, parent_of):
     return pid == ancestor
 
 
-def foreign_sessions():
-    """Names of sessions that live processes of somebody else hold."""
-    parent_of, names = parents(), set()
+def others_trace():
+    """Whether somebody else on this machine runs tracefan's programs or tests now."""
+    parent_of = parents()
     for pid in parent_of:
-        if descends(pid, os.getpid(), parent_of):
-            continue
         with contextlib.suppress(OSError):
-            words = pathlib.Path("/proc", str(pid), "cmdline").read_bytes().decode(errors="replace").split("\0")
-            for i, word in enumerate(words):
-                if word == "--session" and i + 1 < len(words):
-                    names.add(words[i + 1])
-                elif word.startswith("--session="):
-                    names.add(word.partition("=")[2])
-    return {n for n in names if n}
+            command = pathlib.Path("/proc", str(pid), "cmdline").read_bytes()
+            if b"tracefan" in command and not descends(pid, os.getpid(), parent_of) and not descends(os.getpid(), pid, parent_of):
+                return True
+    return False
 
 
 def read_lines(path):
@@ -385,7 +381,7 @@ def traces_of_ours():
     """Everything in the system that carries our name, as (what, name)."""
     found = {("instance", n) for n in list_folder(TRACEFS / "instances", "tracefan-")}
     for events in ("uprobe_events", "kprobe_events", "dynamic_events"):
-        found |= {("probe", line) for line in read_lines(TRACEFS / events) if "tracefan" in line}
+        found |= {("probe", line.split()[0]) for line in read_lines(TRACEFS / events) if ":tracefan" in line.split()[0]}
     found |= {("session", n) for n in list_folder(SESSIONS)}
     # Where a user who isn't root keeps the sockets of private sessions.
     found |= {("folder", f"{u}/{n}") for u in list_folder(tempfile.gettempdir(), "tracefan-") if u[9:].isdigit()
@@ -394,17 +390,18 @@ def traces_of_ours():
 
 
 class Leftovers:
-    """What our programs left behind since this object was made. Other sessions on the machine, and what they
-    make and remove meanwhile, are nobody's leftovers."""
+    """What our programs left behind since this object was made. While others trace on the machine, only what carries
+    our sessions' names or our programs' pids (as the names of private sessions do) is known to be ours."""
 
     def __init__(self):
         self.before = traces_of_ours()
 
     def find(self):
-        names = foreign_sessions()
-        names |= {re.sub(r"\W", "_", n) for n in names}
-        found = [f"{what} {name}" for what, name in sorted(traces_of_ours() - self.before)
-                 if not any(n in name for n in names)]
+        left = sorted(traces_of_ours() - self.before)
+        if left and others_trace():
+            numbers = {str(pid) for pid in (os.getpid(), *Process.started)}
+            left = [(what, name) for what, name in left if numbers.intersection(re.findall(r"\d+", name))]
+        found = [f"{what} {name}" for what, name in left]
         for pid, parent in parents().items():
             if parent == os.getpid() and pid not in Process.alive and not self._reaped(pid):
                 words = read_lines(pathlib.Path("/proc", str(pid), "cmdline"))

@@ -107,10 +107,12 @@ class Endings(harness.TestCase):
     def test_a_closed_pipe(self):
         """As with `tracefan trace ... | head -n 1`."""
         reading, writing = os.pipe()
-        process = harness.Process(["sh", "-c", '"$@" >&3', "sh", harness.program("tracefan"), "trace", "-e", EVENT, "-e",
-                                   self.uprobe, "-o", "json", "--", *self.gate.words], pass_fds=[writing])
+        process = harness.Process([harness.program("tracefan"), "trace", "-e", EVENT, "-e", self.uprobe, "-o", "json", "--",
+                                   *self.gate.words], stdout=writing)
         os.close(writing)
+        self.gate.wait(process)
         os.close(reading)
+        # The command is still waiting at the gate: nothing but the pipe can end this.
         process.wait()
 
     def test_the_command_s_status(self):

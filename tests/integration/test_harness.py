@@ -37,7 +37,7 @@ class Finds(harness.TestCase):
         name = f"tracefan_selftest_{os.getpid()}/p"
         self.append(events, f"p:{name} {os.path.realpath(sys.executable)}:0x1000\n")
         try:
-            self.assertRegex("".join(leftovers.settle(0.1)), name)
+            self.assertEqual(leftovers.settle(0.1), [f"probe p:{name}"])
         finally:
             self.append(events, f"-:{name}\n")
         self.assertEqual(leftovers.settle(), [])
