@@ -313,22 +313,11 @@ static inline int32_t event_pid(const struct fanout *fanout, const struct route 
 	return (int32_t)pid;
 }
 
-void fanout_event(struct fanout *fanout, const struct merge_event *event)
+static void tell_event(struct fanout *fanout, struct route *route, const struct merge_event *event)
 {
-	struct route *route = event_route(fanout, event);
 	struct event_view view;
 	const struct task *task;
 
-	fanout->decoded++;
-	if (!route) {
-		fanout->unrouted++;
-		return;
-	}
-	if (route->own)
-		route->own(route->own_context, event);
-	see_route(fanout, route);
-	if (!route->trace_count)
-		return;
 	view.payload = event->data;
 	view.payload_size = event->size;
 	view.size = (uint32_t)align_up(sizeof(struct record_header) + event->size, RECORD_ALIGN);
@@ -348,6 +337,23 @@ void fanout_event(struct fanout *fanout, const struct merge_event *event)
 		memset(view.comm, 0, sizeof(view.comm));
 	}
 	tell_all(fanout, route, &view);
+}
+
+void fanout_event(struct fanout *fanout, const struct merge_event *event)
+{
+	struct route *route = event_route(fanout, event);
+
+	fanout->decoded++;
+	if (!route) {
+		fanout->unrouted++;
+		return;
+	}
+	see_route(fanout, route);
+	if (route->trace_count)
+		tell_event(fanout, route, event);
+	/* After it was told: a thread that is renamed still has its old name in the event that says so. */
+	if (route->own)
+		route->own(route->own_context, event);
 }
 
 static struct route *text_route(struct fanout *fanout, const struct text_line *line)

@@ -106,6 +106,30 @@ static void push_answered(void *context, const struct upstream_request *request,
 	go_on(router, &pushed->next);
 }
 
+/* Nobody (0) is anybody who leaves or changes his mind. */
+static bool comes_back(struct router *router, uint64_t number)
+{
+	const struct consumer *consumer = number ? consumer_find(router, number) : NULL;
+
+	return !number || (consumer && (consumer->flags & ATTACH_RESUME));
+}
+
+/* What a router found that took over is not known until it has been written anew. */
+static bool pushed_already(const struct router *router, const struct route *route, const char *text)
+{
+	if (!route->pushed)
+		return !router->welcome.consumers && strcmp(text, no_filter) == 0;
+	return strcmp(text, route->pushed) == 0;
+}
+
+void pushdown_all(struct router *router)
+{
+	const struct pushdown_next nothing = { 0 };
+
+	for (size_t i = 0; i < router->fanout.route_count; i++)
+		pushdown_update(router, router->fanout.routes[i], &nothing);
+}
+
 void pushdown_update(struct router *router, struct route *route, const struct pushdown_next *next)
 {
 	struct pushdown_request model = { .next = *next, .route = route };
@@ -118,10 +142,16 @@ void pushdown_update(struct router *router, struct route *route, const struct pu
 		go_on(router, next);
 		return;
 	}
-	text = pushdown_text(route, &exact);
+	/* The filter that the last router left covers all its consumers. Until they are back their claims are not
+	 * known, so it may be taken away for a newcomer, but not narrowed. */
+	if (router->awaited && comes_back(router, next->consumer)) {
+		go_on(router, next);
+		return;
+	}
+	text = router->awaited ? strdup(no_filter) : pushdown_text(route, &exact);
 	if (!text)
 		text = strdup(no_filter);
-	if (!text || strcmp(text, route->pushed ? route->pushed : no_filter) == 0 || push(router, &model, text) < 0) {
+	if (!text || pushed_already(router, route, text) || push(router, &model, text) < 0) {
 		go_on(router, next);
 		return;
 	}

@@ -24,6 +24,9 @@ struct pushdown_next {
  * once; NULL: nothing). A union that the kernel refuses is widened to no filter at all. */
 void pushdown_update(struct router *router, struct route *route, const struct pushdown_next *next);
 
+/* The same for every route, once it is known who has come back. */
+void pushdown_all(struct router *router);
+
 /* The text that the route's claims come to; "0": no filter. The caller's to free; NULL: no memory. */
 char *pushdown_text(const struct route *route, bool *ret_exact);
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "router/connect.h"
+#include "router/pushdown.h"
 #include "shm/recording_abi.h"
 #include "shm/wake.h"
 
@@ -190,8 +191,8 @@ static void handle(struct router *router, void *tag)
 
 void router_returned(struct router *router)
 {
-	if (router->awaited)
-		router->awaited--;
+	if (router->awaited && --router->awaited == 0)
+		pushdown_all(router);
 }
 
 static bool waits_for_consumers(struct router *router)
@@ -199,6 +200,7 @@ static bool waits_for_consumers(struct router *router)
 	if (router->awaited && router_now() >= router->await_deadline) {
 		log_warning("%u consumers of the last router did not come back", router->awaited);
 		router->awaited = 0;
+		pushdown_all(router);
 	}
 	return router->awaited && !router->stop;
 }

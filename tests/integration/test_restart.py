@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A router that is killed and started again: its consumers come back, and get every event once."""
+import signal
+import subprocess
+import time
+
+import harness
+
+GETPGID = "syscalls:sys_enter_getpgid"
+ROUNDS, COUNT = 5, 20000
+
+
+def setUpModule():
+    harness.require_event("syscalls", "sys_enter_getpgid")
+
+
+class Restart(harness.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.session = harness.Session(self.folder)
+
+    def consumer(self, name, *words):
+        gate = harness.Gate(self.folder, name)
+        self.addCleanup(gate.close)
+        process = self.session.trace("-e", f"tracepoint:{GETPGID}", *words, "-o", "json", gate=gate)
+        gate.wait(process)
+        return process, gate
+
+    @staticmethod
+    def gaps(process):
+        """How often the consumer has come back, by its output so far."""
+        return process.out.count('"kind":"gap"')
+
+    def await_return(self, processes, rounds):
+        """Until each consumer is back."""
+        deadline = time.monotonic() + harness.PATIENCE
+        while any(self.gaps(p) < rounds for p in processes):
+            self.assertLess(time.monotonic(), deadline, [p.err for p in processes])
+            time.sleep(0.01)
+
+    def restart(self):
+        self.session.router.signal(signal.SIGKILL)
+        self.session.router.wait()
+        self.session.router = self.session._start("router")
+
+    def work(self, first, count):
+        return subprocess.Popen([harness.program("workload_numbers"), str(harness.cpus()[-1]), str(first), str(count)])
+
+    def numbers(self, result):
+        return [e["args"]["pid"] for e in result.of(GETPGID)]
+
+    def test_every_event_once(self):
+        first, count = 1 << 24, harness.scaled(COUNT)
+        everything = self.consumer("everything")
+        some = self.consumer("some", "-f", f"pid < {first + 100} || pid >= {first + ROUNDS * count - 100}")
+        for i in range(ROUNDS):
+            work = self.work(first + i * count, count)
+            self.restart()
+            self.assertEqual(work.wait(), 0)
+            self.await_return([everything[0], some[0]], i + 1)
+        results = []
+        for process, gate in (everything, some):
+            gate.open()
+            results.append(process.wait())
+        for result in results:
+            self.check_ended(result)
+            self.check_no_loss(result)
+            self.check_order(result.events)
+            gaps = [r for r in result.records if r["kind"] == "gap"]
+            self.assertEqual([g["count"] for g in gaps], [0] * ROUNDS)
+        wanted = list(range(first, first + ROUNDS * count))
+        self.assertEqual([n for n in self.numbers(results[0]) if n >= first], wanted)
+        self.assertEqual([n for n in self.numbers(results[1]) if n >= first], wanted[:100] + wanted[-100:])
+        self.assertEqual(self.session.stop(), (0, 0))
+
+
+if __name__ == "__main__":
+    harness.main()
