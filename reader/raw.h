@@ -51,6 +51,9 @@ struct raw {
 	uint32_t quiet;     /* sweeps in a row that found nothing, while stopping */
 	uint32_t moved;     /* sub-buffers of the last sweep */
 	uint64_t woken;     /* when the last sweep that a wake-up caused began */
+	uint64_t gap;       /* ns between wake-ups, a running mean of no more than an interval */
+	uint32_t calm;      /* loaded sweeps in a row that moved little */
+	uint32_t patience;  /* how many of them there have to be before the next try to wait */
 	uint64_t swept;     /* T of the last sweep */
 	uint64_t backoff;   /* ns until the next try while nothing moves for lack of slots */
 	struct loop_watch hotplug; /* kernel's uevents: a CPU came online */

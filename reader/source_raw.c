@@ -1,11 +1,15 @@
 /* The raw source: when to read, and what the router is told about time.
  *
  * Idle: every CPU's file is waited for, without a time-out; a wake-up causes a sweep at once, and the sweep's own time
- * is published. Loaded, that is, after a sweep that moved more than a few sub-buffers or came right behind the last
- * one: nothing waits in the kernel, where a waiting reader makes each commit pay for a wake-up. One time-out per
+ * is published. Loaded, that is, after a sweep that moved more than a few sub-buffers or when wake-ups come fast:
+ * nothing waits in the kernel, where a waiting reader makes each commit pay for a wake-up. One time-out per
  * interval causes a sweep, and the time of the sweep before is published, so that an event which was reserved before
  * that time and committed after the look at its CPU is not overtaken. After a whole interval without data the present
  * time is published, and the source is idle again.
+ *
+ * One sub-buffer of a CPU may hold one event or hundreds, and the reader does not look into it. So a source that is
+ * loaded, but with no more than that, tries how it is to wait: both for the kernel and for the interval's end. If
+ * wake-ups come fast, it is loaded again, and tries half as often from then on.
  *
  * A sweep reads the clock (T), then reads every CPU until one poll(2) of all finds it empty or its share of the pool is
  * used up. No read is in flight between sweeps. */
@@ -23,6 +27,10 @@
 
 /* A sweep that moved more than this many sub-buffers is load. */
 #define LOAD_MOVED 4
+/* More than so many wake-ups in an interval, on average, are load. */
+#define LOAD_WAKE_UPS 4
+/* How many intervals pass between two tries to wait, at most. */
+#define PATIENCE_MAX 64
 /* The router is woken in the middle of a sweep when so many sub-buffers wait for it. */
 #define WAKE_MOVED 16
 #define BACKOFF_MAX 100000000
@@ -120,11 +128,45 @@ static void go_loaded(struct raw *raw, uint64_t next)
 	raw->base.deadline = next;
 }
 
-static void go_idle(struct raw *raw)
+static void go_idle(struct raw *raw, uint64_t deadline)
 {
 	raw->loaded = false;
-	raw->base.deadline = LOOP_NEVER;
+	raw->base.deadline = deadline;
 	arm_all(raw);
+}
+
+/* How far apart wake-ups are, as a running mean that begins with an interval. */
+static void note_wake_up(struct raw *raw, uint64_t time)
+{
+	uint64_t gap = time - raw->woken;
+
+	raw->gap = (3 * raw->gap + (gap < raw->base.interval ? gap : raw->base.interval)) / 4;
+	raw->woken = time;
+}
+
+/* Idle, and to stay so: what moves is little, and comes seldom. */
+static bool is_sparse(const struct raw *raw)
+{
+	return raw->moved <= LOAD_MOVED && raw->gap * LOAD_WAKE_UPS >= raw->base.interval;
+}
+
+/* Loaded, with little enough that it may be none: whether to try. */
+static bool may_try(struct raw *raw)
+{
+	raw->calm = raw->moved <= raw->cpu_count ? raw->calm + 1 : 0;
+	return raw->calm > raw->patience;
+}
+
+static void try_waiting(struct raw *raw, uint64_t time)
+{
+	raw->calm = 0;
+	raw->patience = raw->patience ? 2 * raw->patience : 1;
+	if (raw->patience > PATIENCE_MAX)
+		raw->patience = PATIENCE_MAX;
+	raw->gap = raw->base.interval;
+	raw->woken = time;
+	/* What this sweep brought was told with the time of the one before, so another has to follow. */
+	go_idle(raw, time + raw->base.interval);
 }
 
 /* The pool has no slot for data that is there: the kernel's ring takes the pressure. The router may hold slots only
@@ -142,11 +184,6 @@ static void wait_for_slots(struct raw *raw, uint64_t time)
 /* What follows a sweep: sleep until the kernel wakes us, until the interval is over, or until slots return. */
 static void decide(struct raw *raw, uint64_t time, bool empty, bool told)
 {
-	bool was_loaded = raw->loaded;
-	bool quick = !was_loaded && (raw->moved > LOAD_MOVED || time - raw->woken < raw->base.interval / 2);
-
-	if (!was_loaded)
-		raw->woken = time;
 	if (raw->blocked) {
 		wait_for_slots(raw, time);
 		return;
@@ -159,10 +196,13 @@ static void decide(struct raw *raw, uint64_t time, bool empty, bool told)
 	} else if (!told || !empty) {
 		/* A CPU that used up its share goes on after the others had their turn; a failed read waits. */
 		go_loaded(raw, told && raw->moved ? time : time + raw->base.interval);
-	} else if (was_loaded ? raw->moved > 0 : quick) {
+	} else if (raw->loaded && raw->moved && may_try(raw)) {
+		try_waiting(raw, time);
+	} else if (raw->loaded ? raw->moved > 0 : !is_sparse(raw)) {
 		go_loaded(raw, time + raw->base.interval);
 	} else {
-		go_idle(raw);
+		raw->patience = 0;
+		go_idle(raw, LOOP_NEVER);
 	}
 }
 
@@ -182,10 +222,9 @@ static int step(struct source *source, uint64_t now)
 	if (raw->moved)
 		source_note_clock(source, now);
 	/* The present time, unless there is load: see above. */
-	if (raw->loaded)
-		present = empty && !raw->moved;
-	else
-		present = raw->moved <= LOAD_MOVED && time - raw->woken >= source->interval / 2;
+	if (!raw->loaded)
+		note_wake_up(raw, time);
+	present = raw->loaded ? empty && !raw->moved : is_sparse(raw);
 	word = present ? time : raw->swept;
 	told = !word || publish_sweep(raw, word);
 	raw->swept = time;
@@ -289,6 +328,7 @@ int source_raw_open(const struct instance *instance, struct loop *loop, struct p
 	raw->cpu_count = instance->cpu_count;
 	raw->subbuf_size = instance->subbuf_size;
 	raw->deliver = publish;
+	raw->gap = interval;
 	raw->share = pool->slot_count / raw->cpu_count ? pool->slot_count / raw->cpu_count : 1;
 	raw->cpus = calloc(raw->cpu_count, sizeof(*raw->cpus));
 	raw->poll = calloc(raw->cpu_count, sizeof(*raw->poll));
