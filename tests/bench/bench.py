@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Runs tracefan and its peers on the same work, taking turns, and prints medians, ratios and their spread.
+
+usage: bench.py [--work NAME]... [--rounds N] [--scale SHARE] [--rest SECONDS] [--json FILE] [--list]
+
+Needs root and tracefs; exit status 77 where they are missing. TRACEFAN_BUILD names the folder of the built programs.
+"""
+import argparse
+import os
+import sys
+
+import peers
+import process
+import report
+from process import Absent
+from works import WORKS, Scale
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--work", action="append", metavar="NAME", help="only this one (repeatable)")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each contender (5)")
+    parser.add_argument("--scale", type=float, default=1, metavar="SHARE", help="share of the usual amount of events (1)")
+    parser.add_argument("--rest", type=float, default=10, metavar="SECONDS", help="how long the session is at rest (10)")
+    parser.add_argument("--json", metavar="FILE", help="write everything there, '-': only that, to standard output")
+    parser.add_argument("--list", action="store_true", help="name the works")
+    return parser.parse_args()
+
+
+def missing():
+    """Why nothing can be measured here, or None."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if not (peers.TRACEFS / "instances").is_dir():
+        return f"tracefs isn't mounted at {peers.TRACEFS}"
+    if not (peers.TRACEFS / "events" / peers.EVENT.replace(":", "/")).is_dir():
+        return f"this kernel has no event {peers.EVENT}"
+    return None
+
+
+def run(work, contenders, rounds, results):
+    """All contenders in each round, so that a slow minute of the machine is everybody's."""
+    for i in range(rounds):
+        for contender, once in contenders.items():
+            if contender in results.absent.get(work, {}):
+                continue
+            print(f"{work} {i + 1}/{rounds}: {contender} ", end="", file=sys.stderr, flush=True)
+            try:
+                figures = once()
+            except Absent as reason:
+                results.miss(work, contender, str(reason))
+                print(f"left out: {reason}", file=sys.stderr)
+                continue
+            results.add(work, contender, figures)
+            print(" ".join(f"{key} {report.number(value)}" for key, value in figures.items()), file=sys.stderr)
+
+
+def main():
+    args = arguments()
+    works = [work(Scale(args.scale, args.rest)) for work in WORKS]
+    if args.list:
+        print("\n".join(work for work, _, _ in works))
+        return 0
+    why = missing()
+    if why:
+        print(f"bench: {why}", file=sys.stderr)
+        return 77
+    unknown = set(args.work or ()) - {work for work, _, _ in works}
+    if unknown:
+        sys.exit(f"bench: no such work: {', '.join(sorted(unknown))}")
+    results, judged = report.Results(), []
+    try:
+        for work, contenders, rows in works:
+            if args.work and work not in args.work:
+                continue
+            run(work, contenders, args.rounds, results)
+            judged += [numbers for numbers in map(results.judge, rows) if numbers]
+    except process.Failed as error:
+        process.end_all()
+        sys.exit(f"\nbench: {error}")
+    text = report.as_json(judged, results, {"rounds": args.rounds, "scale": args.scale, "rest": args.rest})
+    if args.json and args.json != "-":
+        with open(args.json, "w") as file:
+            file.write(text + "\n")
+    if args.json == "-":
+        print(text)
+        return 0
+    print(report.table(judged))
+    for work, absent in results.absent.items():
+        for contender, reason in absent.items():
+            print(f"left out of {work}: {contender}: {reason}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

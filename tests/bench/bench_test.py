@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""The bench runs, with next to no work, and says what it should: nothing of this depends on a time."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import bench
+import report
+import works
+
+BENCH = pathlib.Path(__file__).with_name("bench.py")
+
+
+def run(*words):
+    return subprocess.run([sys.executable, BENCH, *words], capture_output=True, text=True)
+
+
+class Report(unittest.TestCase):
+    """The arithmetic, on numbers that are given."""
+
+    def results(self):
+        results = report.Results()
+        for ours, peers in ((10, 5), (30, 10), (20, 5)):
+            results.add("w", "ours", {"x": ours})
+            results.add("w", "peer", {"x": peers})
+        return results
+
+    def judge(self, **more):
+        return self.results().judge(report.Row("w", "f", ("ours", "x"), ("peer", "x"), **more))
+
+    def test_ratios_are_taken_round_by_round(self):
+        judged = self.judge()
+        self.assertEqual((judged["value"], judged["least"], judged["most"]), (3, 2, 4))
+        self.assertEqual((judged["ours"], judged["over"], judged["met"]), (20, 5, None))
+
+    def test_targets_bound_one_side(self):
+        self.assertTrue(self.judge(best="most", target=3)["met"])
+        self.assertFalse(self.judge(best="most", target=3.1)["met"])
+        self.assertTrue(self.judge(best="least", target=3)["met"])
+        self.assertFalse(self.judge(best="least", target=2.9)["met"])
+
+    def test_a_figure_by_itself(self):
+        judged = self.results().judge(report.Row("w", "f", ("ours", "x"), target=0))
+        self.assertEqual((judged["value"], judged["over"], judged["met"]), (20, None, False))
+
+    def test_who_was_absent_has_no_row(self):
+        self.assertIsNone(self.results().judge(report.Row("w", "f", ("ours", "x"), ("nobody", "x"))))
+
+
+class Bench(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        why = bench.missing()
+        if why:
+            raise unittest.SkipTest(why)
+
+    def test_every_work_with_next_to_nothing(self):
+        done = run("--rounds", "1", "--scale", "0.0005", "--rest", "0.2", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        expected = [row for work in works.WORKS for row in work(works.Scale(0.0005, 0.2))[2]]
+        rows = {(row["work"], row["figure"]): row for row in told["rows"]}
+        for row in expected:
+            sides = {side[0] for side in (row.ours, row.over) if side}
+            if sides & told["absent"].get(row.work, {}).keys():
+                continue
+            judged = rows.pop((row.work, row.figure), None)
+            self.assertIsNotNone(judged, f"{row.work}: {row.figure} is missing")
+            self.assertEqual((judged["rounds"], judged["target"]), (1, row.target))
+        self.assertEqual(rows, {})
+        for work, contenders in told["runs"].items():
+            self.assertTrue(all(len(runs) == 1 for runs in contenders.values()), work)
+
+    def test_the_table_names_every_row(self):
+        done = run("--rounds", "1", "--scale", "0.0005", "--work", "rest", "--rest", "0.1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, re.compile(r"^rest +wake-ups .*(met|MISSED)", re.M))
+
+    def test_unknown_works_are_refused(self):
+        done = run("--work", "nothing")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no such work: nothing", done.stderr)
+
+
+if __name__ == "__main__":
+    result = unittest.main(verbosity=2, exit=False).result
+    for case, reason in result.skipped:
+        print(f"skipped: {case}: {reason}", file=sys.stderr)
+    sys.exit(1 if not result.wasSuccessful() else 77 if result.skipped else 0)

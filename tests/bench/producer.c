@@ -1,0 +1,156 @@
+/* bench_producer CALLS PROCESSES [--period NS] [--pin]: the work that is traced.
+ *
+ * Makes PROCESSES processes and prints their ids in a line; when a line comes on standard input, each makes CALLS
+ * calls of getppid, one per period or one after the other. At the end a line for each with the nanoseconds that
+ * a call took on the clock and of its processor time.
+ *
+ * Its function bench_sled, which nobody calls, is a place for many probes: one at every fourth byte. */
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Instructions that do nothing, of one or of four bytes each. */
+__asm__(".text\n.globl bench_sled\n.type bench_sled, %function\nbench_sled:\n.rept 4096\nnop\n.endr\n"
+	".size bench_sled, . - bench_sled\n");
+
+struct plan {
+	unsigned long calls, processes;
+	uint64_t period; /* ns; 0: as fast as it goes */
+	int pin;         /* the i-th process on the i-th of the processors that we may use */
+};
+
+struct result {
+	double wall, cpu; /* ns per call */
+};
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void pin_to(unsigned long number)
+{
+	cpu_set_t allowed, one;
+	unsigned long seen = 0;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+		return;
+	number %= (unsigned long)CPU_COUNT(&allowed);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &allowed) || seen++ != number)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		(void)sched_setaffinity(0, sizeof(one), &one);
+		return;
+	}
+}
+
+static void wait_until(uint64_t time)
+{
+	const struct timespec ts = { .tv_sec = (time_t)(time / 1000000000), .tv_nsec = (long)(time % 1000000000) };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+static void work(const struct plan *plan)
+{
+	uint64_t next = now(CLOCK_MONOTONIC);
+
+	for (unsigned long i = 0; i < plan->calls; i++) {
+		if (plan->period)
+			wait_until(next += plan->period);
+		/* By number: a library may remember the answer. */
+		(void)syscall(SYS_getppid);
+	}
+}
+
+__attribute__((noreturn)) static void child(const struct plan *plan, unsigned long number, int gate, int results)
+{
+	struct result result;
+	uint64_t wall, cpu;
+	char byte;
+
+	if (plan->pin)
+		pin_to(number);
+	/* The end of file is the signal to start. */
+	if (read(gate, &byte, 1) != 0)
+		_exit(1);
+	wall = now(CLOCK_MONOTONIC);
+	cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+	work(plan);
+	result.wall = (double)(now(CLOCK_MONOTONIC) - wall) / (double)plan->calls;
+	result.cpu = (double)(now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (double)plan->calls;
+	_exit(write(results, &result, sizeof(result)) == sizeof(result) ? 0 : 1);
+}
+
+static int parse(int argc, char **argv, struct plan *plan)
+{
+	if (argc < 3)
+		return -1;
+	plan->calls = strtoul(argv[1], NULL, 10);
+	plan->processes = strtoul(argv[2], NULL, 10);
+	for (int i = 3; i < argc; i++) {
+		if (strcmp(argv[i], "--pin") == 0)
+			plan->pin = 1;
+		else if (strcmp(argv[i], "--period") == 0 && i + 1 < argc)
+			plan->period = strtoull(argv[++i], NULL, 10);
+		else
+			return -1;
+	}
+	return plan->calls && plan->processes ? 0 : -1;
+}
+
+/* Returns how many children failed. */
+static int run(const struct plan *plan, const int gate[2], const int results[2])
+{
+	struct result result;
+	int failed = 0, status;
+
+	for (unsigned long i = 0; i < plan->processes; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return 1;
+		if (pid == 0) {
+			(void)close(gate[1]);
+			child(plan, i, gate[0], results[1]);
+		}
+		(void)printf("%d ", (int)pid);
+	}
+	(void)close(results[1]);
+	(void)puts("");
+	(void)fflush(stdout);
+	(void)getchar();
+	(void)close(gate[1]);
+	while (wait(&status) > 0)
+		failed += status != 0;
+	while (read(results[0], &result, sizeof(result)) == sizeof(result))
+		(void)printf("%.2f %.2f\n", result.wall, result.cpu);
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	struct plan plan = { 0 };
+	int gate[2], results[2];
+
+	if (parse(argc, argv, &plan) < 0) {
+		(void)fprintf(stderr, "usage: bench_producer CALLS PROCESSES [--period NS] [--pin]\n");
+		return 2;
+	}
+	if (pipe(gate) < 0 || pipe(results) < 0)
+		return 1;
+	return run(&plan, gate, results) ? 1 : 0;
+}
