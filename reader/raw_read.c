@@ -49,26 +49,31 @@ void raw_begin(struct raw *raw)
 	}
 }
 
-/* Slots that this CPU may take now. Each CPU can always get one, even when the others' slots wait in the router
- * for it: every CPU that has none out has one kept for it. */
+/* Slots of this CPU that are on their way or with the router. */
+static uint32_t out(const struct raw *raw, uint32_t index)
+{
+	return raw->cpus[index].queued - raw->cpus[index].done + pool_writer_held(raw->base.pool, index);
+}
+
+/* Slots that this CPU may take now. The router holds what is ahead of the other CPUs until these catch up, and they
+ * need slots for that. So a CPU may have no more out than twice what it leaves: alone it gets two thirds of the pool,
+ * and whoever comes late still finds most of the rest. Each can always get one: every CPU that has none out has
+ * one kept for it. */
 static uint32_t obtainable(struct raw *raw, uint32_t index)
 {
-	uint32_t available = pool_writer_available(raw->base.pool), kept = 0;
-	bool none = true;
+	uint32_t available = pool_writer_available(raw->base.pool), own = out(raw, index), kept = 0, most;
+	uint32_t fair = 2 * available > own ? (2 * available - own) / 3 : 0;
 
-	if (available > 2 * raw->cpu_count)
-		return available - raw->cpu_count;
-	for (uint32_t i = 0; i < raw->cpu_count; i++) {
-		bool out = raw->cpus[i].queued != raw->cpus[i].done || pool_writer_holds(raw->base.pool, i);
-
-		if (i == index)
-			none = !out;
-		else if (!out)
-			kept++;
-	}
-	if (available > kept)
-		return available - kept;
-	return none && available ? 1 : 0;
+	if (available / 3 >= raw->cpu_count)
+		return fair;
+	for (uint32_t i = 0; i < raw->cpu_count; i++)
+		kept += i != index && !out(raw, i);
+	most = available > kept ? available - kept : 0;
+	if (!own && !fair)
+		fair = 1;
+	if (!own && !most && available)
+		most = 1;
+	return fair < most ? fair : most;
 }
 
 static void settle(struct raw_cpu *cpu, uint32_t index, uint32_t slot, int result)

@@ -332,7 +332,9 @@ int source_raw_open(const struct instance *instance, struct loop *loop, struct p
 	raw->share = pool->slot_count / raw->cpu_count ? pool->slot_count / raw->cpu_count : 1;
 	raw->cpus = calloc(raw->cpu_count, sizeof(*raw->cpus));
 	raw->poll = calloc(raw->cpu_count, sizeof(*raw->poll));
-	r = raw->cpus && raw->poll ? source_init(&raw->base, &raw_ops, loop, pool, interval) : -ENOMEM;
+	r = raw->cpus && raw->poll ? pool_writer_count(pool, raw->cpu_count) : -ENOMEM;
+	if (!r)
+		r = source_init(&raw->base, &raw_ops, loop, pool, interval);
 	if (!r)
 		r = open_cpus(raw);
 	if (!r)

@@ -39,6 +39,8 @@ struct pool_writer {
 	uint32_t *spare; /* stack of the reader's own slots: the last returned is taken first (warm
 			    cache) */
 	uint32_t spare_count;
+	uint32_t *held; /* by CPU, below `counted`: slots that the router owns */
+	uint32_t counted;
 	uint32_t slot_count, slot_size;
 	uint32_t filled_capacity, free_capacity;
 	struct pool_entry *entries; /* the filled ring */
@@ -71,9 +73,14 @@ uint32_t pool_writer_take(struct pool_writer *writer);
 void pool_writer_put(struct pool_writer *writer, uint32_t slot);
 /* Slots that take would find, returned ones included. */
 uint32_t pool_writer_available(struct pool_writer *writer);
-/* True while the router owns a slot with data of `cpu`. Looks through all slots: for when they are
- * scarce. */
-bool pool_writer_holds(const struct pool_writer *writer, uint32_t cpu);
+/* Keeps count, for the CPUs below `cpus`, of the slots that the router owns. Before the first is
+ * published. Returns 0 or -ENOMEM. */
+int pool_writer_count(struct pool_writer *writer, uint32_t cpus);
+/* How many slots with data of `cpu`, which is counted, the router owns. */
+static inline uint32_t pool_writer_held(const struct pool_writer *writer, uint32_t cpu)
+{
+	return writer->held[cpu];
+}
 void *pool_writer_slot(const struct pool_writer *writer, uint32_t slot);
 
 /* Publishes a taken slot with `length` bytes of `cpu`: the router owns it from here. There is

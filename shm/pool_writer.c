@@ -132,9 +132,24 @@ void pool_writer_release(struct pool_writer *writer)
 	writer->free_signal_fd = close_fd(writer->free_signal_fd);
 	free(writer->slots);
 	free(writer->spare);
+	free(writer->held);
+	writer->held = NULL;
+	writer->counted = 0;
 	writer->slots = NULL;
 	writer->spare = NULL;
 	writer->spare_count = 0;
+}
+
+int pool_writer_count(struct pool_writer *writer, uint32_t cpus)
+{
+	uint32_t *held = calloc(cpus ? cpus : 1, sizeof(*held));
+
+	if (!held)
+		return -ENOMEM;
+	free(writer->held);
+	writer->held = held;
+	writer->counted = cpus;
+	return 0;
 }
 
 static void writer_push_spare(struct pool_writer *writer, uint32_t slot)
@@ -164,10 +179,13 @@ static bool writer_take_back(struct pool_writer *writer)
 		uint32_t slot = __atomic_load_n(
 			&ring[writer->freed & (writer->free_capacity - 1)], __ATOMIC_RELAXED);
 
-		if (slot < writer->slot_count && writer->slots[slot].owner == OWNER_ROUTER)
-			writer_push_spare(writer, slot);
-		else
+		if (slot >= writer->slot_count || writer->slots[slot].owner != OWNER_ROUTER) {
 			writer->refused++;
+			continue;
+		}
+		if (writer->slots[slot].cpu < writer->counted)
+			writer->held[writer->slots[slot].cpu]--;
+		writer_push_spare(writer, slot);
 	}
 	return true;
 }
@@ -195,14 +213,6 @@ uint32_t pool_writer_available(struct pool_writer *writer)
 	return writer->spare_count;
 }
 
-bool pool_writer_holds(const struct pool_writer *writer, uint32_t cpu)
-{
-	for (uint32_t i = 0; i < writer->slot_count; i++)
-		if (writer->slots[i].owner == OWNER_ROUTER && writer->slots[i].cpu == cpu)
-			return true;
-	return false;
-}
-
 void *pool_writer_slot(const struct pool_writer *writer, uint32_t slot)
 {
 	return writer->data + (size_t)slot * writer->slot_size;
@@ -213,7 +223,8 @@ static void writer_append(struct pool_writer *writer, const struct pool_entry *e
 {
 	writer->entries[writer->filled & (writer->filled_capacity - 1)] = *entry;
 	writer->filled++;
-	/* Publishes the entry and the slot's bytes. Pairs with the acquire in reader_load_filled. */
+	/* Publishes the entry and the slot's bytes. Pairs with the acquire in reader_load_filled.
+	 */
 	__atomic_store_n(&writer_head(writer)->filled, writer->filled, __ATOMIC_RELEASE);
 }
 
@@ -239,6 +250,8 @@ void pool_writer_publish(struct pool_writer *writer, uint32_t slot, uint32_t cpu
 		.length = length,
 		.owner = OWNER_ROUTER,
 	};
+	if (cpu < writer->counted)
+		writer->held[cpu]++;
 	/* There is room: the router returns a slot after it has read its entry, so no more than
 	 * slot_count data entries are unread, and notes leave that much free. A router that returns
 	 * slots whose entries it has not read overwrites its own mail. */
@@ -248,7 +261,8 @@ void pool_writer_publish(struct pool_writer *writer, uint32_t slot, uint32_t cpu
 /* Loads the router's position once. It may only move forward and not past what was published. */
 static uint64_t writer_unread(struct pool_writer *writer)
 {
-	/* Pairs with the release in pool_reader_next: the router has copied the entries before it. */
+	/* Pairs with the release in pool_reader_next: the router has copied the entries before it.
+	 */
 	const uint64_t taken = __atomic_load_n(&writer_free_head(writer)->taken, __ATOMIC_ACQUIRE);
 
 	if (taken - writer->taken <= writer->filled - writer->taken)

@@ -80,20 +80,24 @@ static void the_last_returned_is_taken_first(void **state)
 	pool_pair_close(&pair);
 }
 
-static void who_holds_a_cpu_is_known(void **state)
+static void what_the_router_holds_is_counted(void **state)
 {
 	struct pool_pair pair;
 	uint32_t slot;
 
 	(void)state;
 	pool_pair_open(&pair, SLOTS, 0);
-	assert_false(pool_writer_holds(&pair.writer, 3));
+	assert_int_equal(pool_writer_count(&pair.writer, 4), 0);
+	assert_int_equal(pool_writer_held(&pair.writer, 3), 0);
 	slot = pool_pair_publish(&pair, 1);
-	assert_true(pool_writer_holds(&pair.writer, 3));
-	assert_false(pool_writer_holds(&pair.writer, 2));
+	(void)pool_pair_publish(&pair, 2);
+	assert_int_equal(pool_writer_held(&pair.writer, 3), 2);
+	assert_int_equal(pool_writer_held(&pair.writer, 2), 0);
 	pool_reader_return(&pair.reader, slot);
-	assert_int_equal(pool_writer_available(&pair.writer), SLOTS);
-	assert_false(pool_writer_holds(&pair.writer, 3));
+	/* A doubled index is nobody's. */
+	pool_reader_return(&pair.reader, slot);
+	assert_int_equal(pool_writer_available(&pair.writer), SLOTS - 1);
+	assert_int_equal(pool_writer_held(&pair.writer, 3), 1);
 	pool_pair_close(&pair);
 }
 
@@ -518,7 +522,7 @@ int main(void)
 		cmocka_unit_test(only_sensible_pools_are_made),
 		cmocka_unit_test(slots_go_round),
 		cmocka_unit_test(the_last_returned_is_taken_first),
-		cmocka_unit_test(who_holds_a_cpu_is_known),
+		cmocka_unit_test(what_the_router_holds_is_counted),
 		cmocka_unit_test(an_empty_pool_gives_nothing),
 		cmocka_unit_test(notes_leave_room_for_data),
 		cmocka_unit_test(hostile_indices_are_refused),
