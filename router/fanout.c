@@ -180,17 +180,26 @@ void fanout_touch(struct fanout *fanout, struct outlet *outlet)
 	fanout->dirty = outlet;
 }
 
+static void told(int r)
+{
+	if (r < 0)
+		log_warning("waking a consumer: %s", strerror(-r));
+}
+
 void fanout_publish(struct fanout *fanout)
+{
+	for (struct outlet *outlet = fanout->dirty; outlet; outlet = outlet->next_dirty)
+		told(outlet_publish(outlet));
+}
+
+void fanout_wake(struct fanout *fanout)
 {
 	while (fanout->dirty) {
 		struct outlet *outlet = fanout->dirty;
-		int r;
 
 		fanout->dirty = outlet->next_dirty;
 		outlet->dirty = false;
-		r = outlet_publish(outlet);
-		if (r < 0)
-			log_warning("waking a consumer: %s", strerror(-r));
+		told(outlet_wake(outlet));
 	}
 }
 

@@ -132,8 +132,10 @@ void fanout_event(struct fanout *fanout, const struct merge_event *event);
 int fanout_text(struct fanout *fanout, const struct text_joined *joined);
 
 void fanout_touch(struct fanout *fanout, struct outlet *outlet);
-/* Publishes every ring that was written. */
+/* Publishes every ring that was written. Who sleeps may be left asleep until fanout_wake, which has to come
+ * before this process sleeps. */
 void fanout_publish(struct fanout *fanout);
+void fanout_wake(struct fanout *fanout);
 /* An outlet goes away. */
 void fanout_forget(struct fanout *fanout, struct outlet *outlet);
 

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* A consumer that sleeps is not left asleep while so much of its ring fills up. */
+#define WAKE_PART 8
+
 int outlet_init(struct outlet *outlet, size_t capacity, enum ring_overflow overflow)
 {
 	memset(outlet, 0, sizeof(*outlet));
@@ -169,5 +172,11 @@ int outlet_publish(struct outlet *outlet)
 {
 	/* What finds no room stays due and is tried again with the next batch. */
 	(void)write_due(outlet);
-	return ring_writer_publish(&outlet->ring);
+	ring_writer_show(&outlet->ring);
+	return ring_writer_unannounced(&outlet->ring) >= outlet->ring.capacity / WAKE_PART ? outlet_wake(outlet) : 0;
+}
+
+int outlet_wake(struct outlet *outlet)
+{
+	return ring_writer_wake(&outlet->ring);
 }

@@ -29,7 +29,7 @@ struct outlet {
 	uint64_t gap_time;
 	struct record_clock clock;
 	struct record_end end;
-	struct outlet *next_dirty; /* the fan-out's list of rings to publish */
+	struct outlet *next_dirty; /* the fan-out's list of rings to publish, and of consumers to wake */
 	bool dirty;
 };
 
@@ -63,7 +63,10 @@ bool outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie);
 /* The end of the session; nothing is written behind it. */
 void outlet_end(struct outlet *outlet, const struct record_end *end);
 
-/* Writes what is due and publishes. Returns 0 or -errno. */
+/* Writes what is due and makes everything visible. A consumer that sleeps is woken when much has come since it
+ * was last woken. Returns 0 or -errno. */
 int outlet_publish(struct outlet *outlet);
+/* Wakes the consumer if it sleeps and was not woken for what is visible. Returns 0 or -errno. */
+int outlet_wake(struct outlet *outlet);
 
 #endif

@@ -239,11 +239,14 @@ static int loop(struct router *router)
 	struct epoll_event events[64];
 
 	while (!finished(router)) {
-		int n;
+		int n, sleep;
 
 		if (!router->ending && !waits_for_consumers(router))
 			take_stream(router);
-		n = epoll_wait(router->epoll_fd, events, 64, sleep_time(router));
+		sleep = sleep_time(router);
+		if (sleep)
+			stream_wake(router);
+		n = epoll_wait(router->epoll_fd, events, 64, sleep);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < n; i++)

@@ -10,9 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entries taken between two publications: large enough that a batch pays for its wake-ups, small enough
- * that the slots of a batch stay in the cache. */
+/* Entries and bytes taken between two publications: enough that a batch pays for looking at everything else, little
+ * enough that its slots stay in the cache. */
 #define STREAM_BATCH 32
+#define STREAM_BATCH_BYTES (128U << 10)
+/* Waking a process costs as much as telling hundreds of events, so while there is always more to do, who sleeps is
+ * left asleep for so many bytes, or half of the pool. */
+#define STREAM_WAKE_BYTES (512U << 10)
 
 static void page_begins(void *context, uint32_t cpu, const struct page_cursor *cursor, uint64_t after)
 {
@@ -65,7 +69,21 @@ static void publish(struct router *router)
 	stream->counters.told_lost = stream->told_lost;
 	pool_reader_return_all(&router->pool, stream->done, stream->done_count, &stream->counters);
 	stream->done_count = 0;
+}
+
+void stream_wake(struct router *router)
+{
+	router->stream.asleep = 0;
+	fanout_wake(&router->fanout);
 	(void)pool_reader_wake(&router->pool);
+}
+
+/* The reader waits when it has no slot left, so it is better woken for half of the pool than for one. */
+static bool must_wake(const struct router *router)
+{
+	const uint64_t half = (uint64_t)router->pool.slot_count * router->pool.slot_size / 2;
+
+	return router->stream.asleep >= (half < STREAM_WAKE_BYTES ? half : STREAM_WAKE_BYTES);
 }
 
 int stream_init(struct router *router)
@@ -481,11 +499,15 @@ static void take_entry(struct router *router, const struct pool_entry *entry)
 int stream_take(struct router *router)
 {
 	struct pool_entry entry;
-	int r = 0, taken = 0;
+	uint32_t bytes = 0;
+	int r = 0;
 
-	while (taken < STREAM_BATCH && (r = pool_reader_next(&router->pool, &entry)) == 1) {
+	for (int taken = 0; taken < STREAM_BATCH && bytes < STREAM_BATCH_BYTES; taken++) {
+		r = pool_reader_next(&router->pool, &entry);
+		if (r != 1)
+			break;
 		take_entry(router, &entry);
-		taken++;
+		bytes += entry.kind == POOL_DATA ? entry.length : 0;
 	}
 	drain_merge(router);
 	/* The kernel hands out whole events, so what waits for more when nothing is there is complete. */
@@ -493,5 +515,8 @@ int stream_take(struct router *router)
 		(void)text_join_flush(&router->stream.text, text_joined, router);
 	flushes_settle(router);
 	publish(router);
+	router->stream.asleep += bytes;
+	if (must_wake(router))
+		stream_wake(router);
 	return r;
 }

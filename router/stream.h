@@ -41,6 +41,7 @@ struct stream {
 	 * that dies in between leaves its successor the slots of everything that nobody saw. */
 	uint32_t *done;
 	uint32_t done_count;
+	uint32_t asleep;           /* bytes taken since everybody who slept was last woken */
 	struct pool_counters counters; /* of all slots that went back, this router's and its predecessors' */
 };
 
@@ -51,6 +52,9 @@ void stream_release(struct router *router);
 /* Takes what is there, up to a batch, and tells it on. Returns 1 when more may be there, 0 when the ring was
  * empty, -EBADMSG when the reader broke the layout. */
 int stream_take(struct router *router);
+/* Wakes everybody who sleeps and has something to read, or a slot to fill. Has to come before the router sleeps;
+ * while it works, stream_take sees to it from time to time. */
+void stream_wake(struct router *router);
 
 /* Flush and account for a consumer (consumer 0: the router's own account at the end). 0 or -errno
  * (-EBUSY: too many are under way). */

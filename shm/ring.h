@@ -35,6 +35,7 @@ struct ring_writer {
 	uint64_t reserved;   /* end of what has been written, published or not */
 	uint64_t floor;     /* what begins before this may be overwritten: `consumed` or `oldest` */
 	uint64_t published; /* last value stored in ring_head.published */
+	uint64_t announced; /* `published` when it was last looked whether the consumer sleeps */
 	uint64_t consumed;  /* last clamped copy of the consumer's cursor */
 	uint64_t oldest;    /* RING_OVERWRITE: first record that is still whole */
 	uint64_t oldest_events; /* RING_OVERWRITE: events that began before it */
@@ -45,7 +46,8 @@ struct ring_writer {
 };
 
 /* Makes both segments and the wake-up. capacity: a power of two between RING_CAPACITY_MIN and
- * RING_CAPACITY_MAX. Returns 0 or -errno. The writer is owned by the caller: ring_writer_release. */
+ * RING_CAPACITY_MAX. Returns 0 or -errno. The writer is owned by the caller: ring_writer_release.
+ */
 int ring_writer_create(size_t capacity, enum ring_overflow overflow, struct ring_writer *ret);
 void ring_writer_release(struct ring_writer *writer);
 
@@ -68,9 +70,21 @@ static inline struct record_header *ring_writer_reserve(struct ring_writer *writ
 	return (struct record_header *)(void *)(writer->data + (position & (writer->capacity - 1)));
 }
 
-/* Makes all reserved records visible and wakes the consumer if it sleeps. Returns 0 or -errno (of
- * the wake-up). Cheap when nothing was reserved. */
+/* Makes all reserved records visible, to a consumer that looks. */
+void ring_writer_show(struct ring_writer *writer);
+
+/* Wakes the consumer if it sleeps and something was made visible since the last call. Before the
+ * writer itself sleeps this must follow ring_writer_show. Returns 0 or -errno. */
+int ring_writer_wake(struct ring_writer *writer);
+
+/* Both. */
 int ring_writer_publish(struct ring_writer *writer);
+
+/* Bytes that are visible and that a sleeping consumer was not woken for. */
+static inline uint64_t ring_writer_unannounced(const struct ring_writer *writer)
+{
+	return writer->published - writer->announced;
+}
 
 /* Bytes that are published or reserved and not consumed, by the clamped cursor. */
 uint64_t ring_writer_used(struct ring_writer *writer);

@@ -39,7 +39,7 @@ struct ring_head {
 	uint32_t overflow; /* enum ring_overflow */
 	uint32_t reserved0;
 	uint8_t pad0[48];
-	/* Own cache line: the end of the published records. Release-stored by ring_writer_publish,
+	/* Own cache line: the end of the published records. Release-stored by ring_writer_show,
 	 * acquire-loaded by the consumer. */
 	uint64_t published;
 	/* RING_OVERWRITE: records that begin before this position may be overwritten at any moment.

@@ -19,7 +19,7 @@ static const struct ring_head *reader_head(const struct ring_reader *reader)
 
 static uint64_t reader_load_published(const struct ring_reader *reader)
 {
-	/* Pairs with the release in ring_writer_publish: the records before it are there. */
+	/* Pairs with the release in ring_writer_show: the records before it are there. */
 	return __atomic_load_n(&reader_head(reader)->published, __ATOMIC_ACQUIRE);
 }
 

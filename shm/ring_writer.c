@@ -116,9 +116,10 @@ static void writer_push_out(struct ring_writer *writer, size_t size)
 	uint64_t want = used + size - writer->capacity;
 	uint64_t gone = 0;
 
-	/* Only whole, published records are pushed out, so that `oldest` never passes `published`. */
+	/* Only whole, published records are pushed out, so that `oldest` never passes `published`.
+	 */
 	if (want > writer->published - writer->oldest)
-		(void)ring_writer_publish(writer);
+		ring_writer_show(writer);
 	if (want < step)
 		want = step < used ? step : used;
 	while (gone < want && writer->oldest + gone != writer->published) {
@@ -152,18 +153,31 @@ struct record_header *ring_writer_reserve_slow(struct ring_writer *writer, size_
 	return (struct record_header *)(void *)(writer->data + (position & (writer->capacity - 1)));
 }
 
-int ring_writer_publish(struct ring_writer *writer)
+void ring_writer_show(struct ring_writer *writer)
 {
-	const struct ring_cursor *cursor = writer->cursor.base;
-
 	if (writer->published == writer->reserved)
-		return 0;
+		return;
 	writer->published = writer->reserved;
 	/* Publishes the records' bytes. Pairs with the acquire in reader_load_published. */
 	__atomic_store_n(&writer_head(writer)->published, writer->published, __ATOMIC_RELEASE);
+}
+
+int ring_writer_wake(struct ring_writer *writer)
+{
+	const struct ring_cursor *cursor = writer->cursor.base;
+
+	if (writer->announced == writer->published)
+		return 0;
+	writer->announced = writer->published;
 	if (!wake_needed(&cursor->sleeps, &writer->signalled))
 		return 0;
 	return wake_signal(writer->wake_fd);
+}
+
+int ring_writer_publish(struct ring_writer *writer)
+{
+	ring_writer_show(writer);
+	return ring_writer_wake(writer);
 }
 
 uint64_t ring_writer_used(struct ring_writer *writer)
