@@ -1,11 +1,12 @@
 /* bench_consumer --session NAME [--ring BYTES] --count EVENTS [--ages]: reads every field of every
  * event, through the library as any program would.
  *
- * Each line of standard input, up to an empty one, is a connection with one probe; with a '+' before it, one more
- * probe of the connection before; with a '-', the same, but not enabled. Then prints "ready", and when EVENTS events
- * of all connections have been read or told lost, a line: events, lost ones, the time on CLOCK_MONOTONIC, the
- * nanoseconds of processor time since "ready", and the sum of all fields' values, which keeps the compiler from
- * leaving something out. With --ages the ages of the events, one in a line, follow. Ends with its input. */
+ * Each line of standard input, up to an empty one, is a connection with one probe; with a '+'
+ * before it, one more probe of the connection before; with a '-', the same, but not enabled. Then
+ * prints "ready", and when EVENTS events of all connections have been read or told lost, a line:
+ * events, lost ones, the time on CLOCK_MONOTONIC, the nanoseconds of processor time since "ready",
+ * and the sum of all fields' values, which keeps the compiler from leaving something out. With
+ * --ages the ages of the events, one in a line, follow. Ends with its input. */
 #include "consumers/client/tracefan.h"
 
 #include <errno.h>
@@ -40,14 +41,15 @@ static int fail(const struct tfan *tfan, const char *what)
 {
 	const struct tfan_failure *failure = tfan ? tfan_failure(tfan) : NULL;
 
-	(void)fprintf(stderr, "bench_consumer: %s: %s\n", what, failure ? failure->message : strerror(errno));
+	(void)fprintf(stderr, "bench_consumer: %s: %s\n", what,
+		failure ? failure->message : strerror(errno));
 	return -1;
 }
 
 static int connect_one(struct consumer *consumer)
 {
-	struct tfan **more =
-		realloc(consumer->connections, (consumer->connection_count + 1) * sizeof(struct tfan *));
+	struct tfan **more = realloc(
+		consumer->connections, (consumer->connection_count + 1) * sizeof(struct tfan *));
 	struct epoll_event event = { .events = EPOLLIN };
 	struct tfan *tfan = NULL;
 
@@ -61,7 +63,9 @@ static int connect_one(struct consumer *consumer)
 	}
 	more[consumer->connection_count++] = tfan;
 	event.data.ptr = tfan;
-	return epoll_ctl(consumer->epoll, EPOLL_CTL_ADD, tfan_fd(tfan), &event) < 0 ? fail(NULL, "epoll") : 0;
+	return epoll_ctl(consumer->epoll, EPOLL_CTL_ADD, tfan_fd(tfan), &event) < 0
+		       ? fail(NULL, "epoll")
+		       : 0;
 }
 
 static int add_probe(struct consumer *consumer, const char *line)
@@ -100,7 +104,8 @@ static int add_all(struct consumer *consumer)
 static void take_event(struct consumer *consumer, const struct tfan_event *event)
 {
 	const struct tfan_trace *trace = tfan_event_trace(event);
-	uint64_t value, sum = tfan_event_time(event) + (uint64_t)tfan_event_pid(event) + (uint64_t)tfan_event_cpu(event);
+	uint64_t value, sum = tfan_event_time(event) + (uint64_t)tfan_event_pid(event) +
+			      (uint64_t)tfan_event_cpu(event);
 
 	if (trace != consumer->trace) {
 		consumer->trace = trace;
@@ -145,7 +150,8 @@ static int wait_one(struct consumer *consumer)
 {
 	int r = tfan_wait(consumer->connections[0], -1);
 
-	return r < 0 && r != -EINTR ? fail(consumer->connections[0], "waiting") : take(consumer, consumer->connections[0]);
+	return r < 0 && r != -EINTR ? fail(consumer->connections[0], "waiting")
+				    : take(consumer, consumer->connections[0]);
 }
 
 static int wait_many(struct consumer *consumer)
@@ -171,8 +177,9 @@ static int run(struct consumer *consumer)
 	begin = now(CLOCK_PROCESS_CPUTIME_ID);
 	while (r == 0 && consumer->events + consumer->lost < consumer->wanted)
 		r = consumer->connection_count == 1 ? wait_one(consumer) : wait_many(consumer);
-	(void)printf("%llu %llu %llu %llu %llu\n", (unsigned long long)consumer->events, (unsigned long long)consumer->lost,
-		(unsigned long long)now(CLOCK_MONOTONIC), (unsigned long long)(now(CLOCK_PROCESS_CPUTIME_ID) - begin),
+	(void)printf("%llu %llu %llu %llu %llu\n", (unsigned long long)consumer->events,
+		(unsigned long long)consumer->lost, (unsigned long long)now(CLOCK_MONOTONIC),
+		(unsigned long long)(now(CLOCK_PROCESS_CPUTIME_ID) - begin),
 		(unsigned long long)consumer->sum);
 	for (uint64_t i = 0; consumer->ages && i < consumer->events && i < consumer->wanted; i++)
 		(void)printf("%llu\n", (unsigned long long)consumer->ages[i]);
@@ -185,8 +192,10 @@ static int run(struct consumer *consumer)
 static int parse(int argc, char **argv, struct consumer *consumer)
 {
 	static const struct option options[] = {
-		{ "session", required_argument, NULL, 's' }, { "ring", required_argument, NULL, 'r' },
-		{ "count", required_argument, NULL, 'c' },   { "ages", no_argument, NULL, 'a' },
+		{ "session", required_argument, NULL, 's' },
+		{ "ring", required_argument, NULL, 'r' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "ages", no_argument, NULL, 'a' },
 		{ 0 },
 	};
 	int c, ages = 0;
@@ -210,7 +219,8 @@ static int parse(int argc, char **argv, struct consumer *consumer)
 
 int main(int argc, char **argv)
 {
-	struct consumer consumer = { .options = TFAN_OPTIONS, .epoll = epoll_create1(EPOLL_CLOEXEC) };
+	struct consumer consumer = { .options = TFAN_OPTIONS,
+		.epoll = epoll_create1(EPOLL_CLOEXEC) };
 	int r = parse(argc, argv, &consumer);
 
 	if (r == 0)

@@ -1,6 +1,7 @@
-/* bench_drain FILE...: the cheapest way to take sub-buffers out of the kernel: read(2) of each trace_pipe_raw, with
- * O_NONBLOCK, into one buffer that is used again and again, until all are empty. Prints a line: bytes that
- * the sub-buffers held, sub-buffers, and the nanoseconds of this process's time that it took. */
+/* bench_drain FILE...: the cheapest way to take sub-buffers out of the kernel: read(2) of each
+ * trace_pipe_raw, with O_NONBLOCK, into one buffer that is used again and again, until all are
+ * empty. Prints a line: bytes that the sub-buffers held, sub-buffers, and the nanoseconds of this
+ * process's time that it took. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

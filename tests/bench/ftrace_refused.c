@@ -1,5 +1,6 @@
-/* Preloaded into trace-cmd, which sets up the function tracer before it records anything and gives up where the kernel
- * refuses that: whatever it opens of the function tracer's controls is /dev/null. Events are not the worse for it. */
+/* Preloaded into trace-cmd, which sets up the function tracer before it records anything and gives
+ * up where the kernel refuses that: whatever it opens of the function tracer's controls is
+ * /dev/null. Events are not the worse for it. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* bench_lines COUNT: how old the lines of standard input are when they come.
  *
- * A line's time is its first number of the form SECONDS.MICROSECONDS with a colon behind it, as ftrace prints it, or
- * else the number that it begins with, in nanoseconds; both of CLOCK_MONOTONIC. Prints the ages of COUNT such
- * lines in nanoseconds. A pipe is read to its end before: whoever writes to it must not find it closed. */
+ * A line's time is its first number of the form SECONDS.MICROSECONDS with a colon behind it, as
+ * ftrace prints it, or else the number that it begins with, in nanoseconds; both of
+ * CLOCK_MONOTONIC. Prints the ages of COUNT such lines in nanoseconds. A pipe is read to its end
+ * before: whoever writes to it must not find it closed. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>

@@ -1,10 +1,11 @@
 /* bench_producer CALLS PROCESSES [--period NS] [--pin]: the work that is traced.
  *
- * Makes PROCESSES processes and prints their ids in a line; when a line comes on standard input, each makes CALLS
- * calls of getppid, one per period or one after the other. At the end a line for each with the nanoseconds that
- * a call took on the clock and of its processor time.
+ * Makes PROCESSES processes and prints their ids in a line; when a line comes on standard input,
+ * each makes CALLS calls of getppid, one per period or one after the other. At the end a line for
+ * each with the nanoseconds that a call took on the clock and of its processor time.
  *
- * Its function bench_sled, which nobody calls, is a place for many probes: one at every fourth byte. */
+ * Its function bench_sled, which nobody calls, is a place for many probes: one at every fourth
+ * byte. */
 #include <errno.h>
 #include <sched.h>
 #include <stdint.h>
@@ -17,7 +18,8 @@
 #include <unistd.h>
 
 /* Instructions that do nothing, of one or of four bytes each. */
-__asm__(".text\n.globl bench_sled\n.type bench_sled, %function\nbench_sled:\n.rept 4096\nnop\n.endr\n"
+__asm__(".text\n.globl bench_sled\n.type bench_sled, %function\nbench_sled:\n.rept "
+	"4096\nnop\n.endr\n"
 	".size bench_sled, . - bench_sled\n");
 
 struct plan {
@@ -58,7 +60,8 @@ static void pin_to(unsigned long number)
 
 static void wait_until(uint64_t time)
 {
-	const struct timespec ts = { .tv_sec = (time_t)(time / 1000000000), .tv_nsec = (long)(time % 1000000000) };
+	const struct timespec ts = { .tv_sec = (time_t)(time / 1000000000),
+		.tv_nsec = (long)(time % 1000000000) };
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
 		;
@@ -76,7 +79,8 @@ static void work(const struct plan *plan)
 	}
 }
 
-__attribute__((noreturn)) static void child(const struct plan *plan, unsigned long number, int gate, int results)
+__attribute__((noreturn)) static void child(
+	const struct plan *plan, unsigned long number, int gate, int results)
 {
 	struct result result;
 	uint64_t wall, cpu;
@@ -147,7 +151,8 @@ int main(int argc, char **argv)
 	int gate[2], results[2];
 
 	if (parse(argc, argv, &plan) < 0) {
-		(void)fprintf(stderr, "usage: bench_producer CALLS PROCESSES [--period NS] [--pin]\n");
+		(void)fprintf(
+			stderr, "usage: bench_producer CALLS PROCESSES [--period NS] [--pin]\n");
 		return 2;
 	}
 	if (pipe(gate) < 0 || pipe(results) < 0)
