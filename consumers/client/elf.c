@@ -16,6 +16,10 @@ void elf_file_release(struct elf_file *file)
 	if (file->elf)
 		(void)elf_end(file->elf);
 	file->elf = NULL;
+	if (file->debug)
+		(void)elf_end(file->debug);
+	file->debug = NULL;
+	file->debug_fd = close_fd(file->debug_fd);
 	file->fd = close_fd(file->fd);
 	free(file->segments);
 	file->segments = NULL;
@@ -84,23 +88,40 @@ static int read_segments(struct elf_file *file)
 	return 0;
 }
 
-Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, GElf_Shdr *ret_header)
+Elf_Scn *elf_file_section(Elf *elf, const char *name, GElf_Shdr *ret_header)
 {
 	size_t names;
 	Elf_Scn *section = NULL;
 
-	if (elf_getshdrstrndx(file->elf, &names) < 0)
+	if (elf_getshdrstrndx(elf, &names) < 0)
 		return NULL;
-	while ((section = elf_nextscn(file->elf, section))) {
+	while ((section = elf_nextscn(elf, section))) {
 		const char *found;
 
 		if (!gelf_getshdr(section, ret_header))
 			continue;
-		found = elf_strptr(file->elf, names, ret_header->sh_name);
+		found = elf_strptr(elf, names, ret_header->sh_name);
 		if (found && strcmp(found, name) == 0)
 			return section;
 	}
 	return NULL;
+}
+
+void elf_file_tables(const struct elf_file *file,
+	bool (*look)(void *context, Elf *elf, Elf_Scn *section, const GElf_Shdr *header), void *context)
+{
+	Elf *const elves[] = { file->elf, file->debug };
+
+	for (size_t i = 0; i < ARRAY_SIZE(elves) && elves[i]; i++) {
+		Elf_Scn *section = NULL;
+		GElf_Shdr header;
+
+		while ((section = elf_nextscn(elves[i], section)))
+			if (gelf_getshdr(section, &header) &&
+				(header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM) &&
+				!look(context, elves[i], section, &header))
+				return;
+	}
 }
 
 static int read_header(struct elf_file *file, struct failure *failure)
@@ -121,9 +142,9 @@ static int read_header(struct elf_file *file, struct failure *failure)
 	file->machine = header.e_machine;
 	file->is_64 = header.e_ident[EI_CLASS] == ELFCLASS64;
 	file->is_big_endian = header.e_ident[EI_DATA] == ELFDATA2MSB;
-	file->is_stripped = !elf_file_section(file, ".symtab", &section);
-	file->is_go = elf_file_section(file, ".note.go.buildid", &section) ||
-		elf_file_section(file, ".go.buildinfo", &section);
+	file->is_stripped = !elf_file_section(file->elf, ".symtab", &section);
+	file->is_go = elf_file_section(file->elf, ".note.go.buildid", &section) ||
+		elf_file_section(file->elf, ".go.buildinfo", &section);
 	return 0;
 }
 
@@ -142,6 +163,8 @@ int elf_file_open(const char *path, struct elf_file *ret, struct failure *failur
 	}
 	if (rc == 0)
 		rc = read_header(&file, failure);
+	if (rc == 0 && file.is_stripped)
+		elf_debug_open(&file, ELF_DEBUG_ROOT);
 	if (rc) {
 		elf_file_release(&file);
 		return rc;

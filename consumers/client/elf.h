@@ -20,6 +20,8 @@ struct elf_segment {
 struct elf_file {
 	int fd;
 	Elf *elf;
+	int debug_fd; /* of the file with its names, where those were stripped off into one; -1: none */
+	Elf *debug;   /* NULL: none */
 	char path[PATH_MAX]; /* the real one, symlinks resolved */
 	unsigned int machine; /* EM_... */
 	bool is_64, is_big_endian;
@@ -28,12 +30,21 @@ struct elf_file {
 	struct elf_segment *segments; /* owned: the PT_LOADs */
 	size_t segment_count;
 };
-#define ELF_FILE_NONE { .fd = -1 }
+#define ELF_FILE_NONE { .fd = -1, .debug_fd = -1 }
+#define ELF_DEBUG_ROOT "/usr/lib/debug"
 
 /* Opens and looks through `path`. Failures are TFAN_LOCATION (or TFAN_NOT_PERMITTED) and name the real
  * file. *ret is the caller's: elf_file_release, which also takes ELF_FILE_NONE. */
 int elf_file_open(const char *path, struct elf_file *ret, struct failure *failure);
 void elf_file_release(struct elf_file *file);
+
+/* Looks below `root` for the names that a stripped file lost, by its build id. None is no failure. */
+void elf_debug_open(struct elf_file *file, const char *root);
+
+/* The symbol tables that tell names of the file: its own, and its debug file's. Calls `look` for each until it
+ * returns false. */
+void elf_file_tables(const struct elf_file *file,
+	bool (*look)(void *context, Elf *elf, Elf_Scn *section, const GElf_Shdr *header), void *context);
 
 /* Where an address lies in the file. Returns 0 or -ENOENT. */
 int elf_file_offset(const struct elf_file *file, uint64_t address, bool executable, uint64_t *ret);
@@ -55,6 +66,6 @@ int elf_file_symbol(const struct elf_file *file, const char *symbol, uint64_t of
 int elf_file_address(const struct elf_file *file, const char *symbol, uint64_t *ret);
 
 /* The section of this name, or NULL; *ret_header is filled. */
-Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, GElf_Shdr *ret_header);
+Elf_Scn *elf_file_section(Elf *elf, const char *name, GElf_Shdr *ret_header);
 
 #endif

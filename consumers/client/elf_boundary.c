@@ -6,44 +6,40 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define FUNCTION_MAX (16U << 20) /* longer ones are not looked through */
 
 struct function {
+	uint64_t address; /* looked for */
 	const char *name; /* libelf's; NULL: none was found */
-	uint64_t begin, size;
+	uint64_t begin;
 };
 
 /* The function that an address lies in, the innermost where symbols overlap. */
-static void look_in_table(const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *header, uint64_t address,
-	struct function *function)
+static bool look_in_table(void *context, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
+	struct function *function = context;
 	Elf_Data *data = elf_getdata(section, NULL);
 	GElf_Sym symbol;
 
 	for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
 		if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF ||
-			address - symbol.st_value >= symbol.st_size || address < symbol.st_value)
+			function->address < symbol.st_value ||
+			function->address - symbol.st_value >= symbol.st_size)
 			continue;
 		if (function->name && symbol.st_value <= function->begin)
 			continue;
-		function->name = elf_strptr(file->elf, header->sh_link, symbol.st_name);
+		function->name = elf_strptr(elf, header->sh_link, symbol.st_name);
 		function->begin = symbol.st_value;
-		function->size = symbol.st_size;
 	}
+	return true;
 }
 
 static bool find_function(const struct elf_file *file, uint64_t address, struct function *ret)
 {
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-
-	memset(ret, 0, sizeof(*ret));
-	while ((section = elf_nextscn(file->elf, section)))
-		if (gelf_getshdr(section, &header) && (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
-			look_in_table(file, section, &header, address, ret);
+	*ret = (struct function){ .address = address };
+	elf_file_tables(file, look_in_table, ret);
 	return ret->name != NULL;
 }
 

@@ -18,8 +18,16 @@ struct place {
 	char version[64];
 };
 
+/* The tables that say which version a dynamic symbol has. */
+struct versions {
+	Elf_Data *of_symbol; /* one half-word per symbol, NULL: unversioned */
+	Elf_Data *definitions;
+	size_t strings, count;
+};
+
 struct search {
 	const struct elf_file *file;
+	struct versions versions;
 	char name[CONTROL_SYMBOL_MAX]; /* without the version */
 	const char *version; /* NULL: any */
 	bool any_type;
@@ -28,13 +36,6 @@ struct search {
 	bool undefined, ifunc, data;
 	size_t symbol_count;
 	struct near near;
-};
-
-/* The tables that say which version a dynamic symbol has. */
-struct versions {
-	Elf_Data *of_symbol; /* one half-word per symbol, NULL: unversioned */
-	Elf_Data *definitions;
-	size_t strings, count;
 };
 
 static const char *version_name(const struct search *search, const struct versions *versions, unsigned int index)
@@ -65,13 +66,13 @@ static const char *version_name(const struct search *search, const struct versio
 static void versions_find(const struct search *search, struct versions *ret)
 {
 	GElf_Shdr header;
-	Elf_Scn *section = elf_file_section(search->file, ".gnu.version", &header);
+	Elf_Scn *section = elf_file_section(search->file->elf, ".gnu.version", &header);
 
 	memset(ret, 0, sizeof(*ret));
 	if (!section)
 		return;
 	ret->of_symbol = elf_getdata(section, NULL);
-	section = elf_file_section(search->file, ".gnu.version_d", &header);
+	section = elf_file_section(search->file->elf, ".gnu.version_d", &header);
 	if (!section)
 		return;
 	ret->definitions = elf_getdata(section, NULL);
@@ -164,26 +165,26 @@ static void look_at_symbol(struct search *search, const struct versions *version
 	sort_symbol(search, symbol, &place);
 }
 
-static void walk_table(struct search *search, Elf_Scn *section, const GElf_Shdr *header,
-	const struct versions *versions)
+static bool walk_table(void *context, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
+	struct search *search = context;
+	/* The debug file's own copy of .dynsym has no bytes behind it. */
+	const struct versions *versions = header->sh_type == SHT_DYNSYM ? &search->versions : NULL;
 	Elf_Data *data = elf_getdata(section, NULL);
 	GElf_Sym symbol;
 
 	for (size_t i = 0; data && i <= INT_MAX && gelf_getsym(data, (int)i, &symbol); i++) {
-		const char *name = elf_strptr(search->file->elf, header->sh_link, symbol.st_name);
+		const char *name = elf_strptr(elf, header->sh_link, symbol.st_name);
 
 		if (name)
 			look_at_symbol(search, versions, i, &symbol, name);
 	}
+	return true;
 }
 
 static int search_run(struct search *search, const struct elf_file *file, const char *symbol, bool any_type)
 {
 	struct place version = { 0 };
-	struct versions versions;
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
 
 	memset(search, 0, sizeof(*search));
 	search->file = file;
@@ -193,15 +194,8 @@ static int search_run(struct search *search, const struct elf_file *file, const 
 	if (strchr(symbol, '@'))
 		search->version = strrchr(symbol, '@') + 1;
 	near_init(&search->near, search->name);
-	versions_find(search, &versions);
-	while ((section = elf_nextscn(file->elf, section))) {
-		if (!gelf_getshdr(section, &header))
-			continue;
-		if (header.sh_type == SHT_SYMTAB)
-			walk_table(search, section, &header, NULL);
-		else if (header.sh_type == SHT_DYNSYM)
-			walk_table(search, section, &header, &versions);
-	}
+	versions_find(search, &search->versions);
+	elf_file_tables(file, walk_table, search);
 	return 0;
 }
 

@@ -167,9 +167,9 @@ int usdt_find(const struct elf_file *file, const char *provider, const char *nam
 
 	(void)snprintf(wanted, sizeof(wanted), "%s:%s", provider, name);
 	near_init(&search.near, wanted);
-	if (elf_file_section(file, ".stapsdt.base", &header))
+	if (elf_file_section(file->elf, ".stapsdt.base", &header))
 		search.base = header.sh_addr;
-	section = elf_file_section(file, ".note.stapsdt", &header);
+	section = elf_file_section(file->elf, ".note.stapsdt", &header);
 	if (section)
 		rc = walk_notes(&search, section);
 	if (rc == 0 && search.count == 0)

@@ -185,6 +185,41 @@ static void symbols_that_will_not_do(void **state)
 	assert_no_symbol("twins", "twin", 0, ENOTUNIQ, "2 functions named \"twin\"; say which: 0x");
 }
 
+/* A stripped program whose names lie in a file of their own, found by the build id. */
+static void names_in_a_debug_file(void **state)
+{
+	struct elf_file file = ELF_FILE_NONE;
+	struct failure failure;
+	char line[256], root[300];
+	uint64_t found;
+
+	(void)state;
+	failure_init(&failure);
+	if (run(line, "objcopy --only-keep-debug pie names && "
+		"id=$(readelf -n pie | sed -n 's/.*Build ID: //p') && rest=${id#??} && first=${id%%$rest} && "
+		"mkdir -p debug/.build-id/$first && mv names debug/.build-id/$first/$rest.debug") != 0)
+		skip(); /* a compiler that gives no build id */
+	(void)snprintf(root, sizeof(root), "%s", in_folder("debug"));
+	open_file("stripped", &file);
+	assert_true(file.is_stripped);
+	elf_debug_open(&file, root);
+	assert_false(file.is_stripped);
+	assert_int_equal(elf_file_symbol(&file, "hidden", 0, &found, &failure), 0);
+	assert_int_equal(run(line, "./stripped hidden"), 0);
+	assert_int_equal(found, strtoull(line, NULL, 16));
+	elf_file_release(&file);
+	/* Another build's names are none. */
+	open_file("twins", &file);
+	elf_debug_open(&file, root);
+	assert_null(file.debug);
+	elf_file_release(&file);
+	assert_int_equal(run(NULL, "f=$(echo debug/.build-id/*/*) && cp twins $f"), 0);
+	open_file("stripped", &file);
+	elf_debug_open(&file, root);
+	assert_null(file.debug);
+	elf_file_release(&file);
+}
+
 static void offsets_in_the_file(void **state)
 {
 	struct elf_file file = ELF_FILE_NONE;
@@ -464,7 +499,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs_of_each_kind), cmocka_unit_test(a_library_with_versions),
 		cmocka_unit_test(a_symbol_and_an_offset), cmocka_unit_test(symbols_that_will_not_do),
-		cmocka_unit_test(offsets_in_the_file), cmocka_unit_test(instructions_begin_here),
+		cmocka_unit_test(names_in_a_debug_file), cmocka_unit_test(offsets_in_the_file), cmocka_unit_test(instructions_begin_here),
 		cmocka_unit_test(links_and_other_paths),
 		cmocka_unit_test(files_that_will_not_do), cmocka_unit_test(a_file_that_others_may_not_read),
 		cmocka_unit_test(go_programs_are_known), cmocka_unit_test(damaged_files),
