@@ -167,7 +167,7 @@ int location_find(struct tfan *tfan, const char *probe, const struct shape_plan 
 
 	if (!location)
 		return failure_set(&tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
-	location->file.fd = -1;
+	location->file = (struct elf_file)ELF_FILE_NONE;
 	rc = parse(tfan, location, probe, plan);
 	if (rc == 0 && probe_spec_in_file(location->spec.kind))
 		rc = resolve_in_file(tfan, location);

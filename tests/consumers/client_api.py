@@ -79,8 +79,8 @@ class Static(unittest.TestCase):
             with open(source, "w") as out:
                 out.write('#include <tracefan.h>\nint control_send(void);\nint control_send(void) { return 7; }\n'
                           'int main(void) { struct tfan *t = 0; struct tfan_options o = TFAN_OPTIONS;\n'
-                          'o.session = "1"; return tfan_open(&o, &t) == 0 || '
-                          'tfan_failure(t)->category != TFAN_USAGE || control_send() != 7; }\n')
+                          'o.session = "1"; int bad = tfan_open(&o, &t) == 0 || '
+                          'tfan_failure(t)->category != TFAN_USAGE || control_send() != 7; tfan_close(t); return bad; }\n')
             sanitize = [f for f in os.environ.get("CLIENT_API_FLAGS", "").split() if f]
             subprocess.run([ARGS["compiler"], *sanitize, "-I", os.path.dirname(ARGS["header"]), source, ARGS["archive"],
                             "-lelf", "-o", program], check=True)

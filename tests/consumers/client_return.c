@@ -86,9 +86,13 @@ static void lose(struct fixture *f)
 
 	fake_router_hang_up(&f->router);
 	/* The first looks may still find something to take back; then there is nothing to be woken by. */
-	do
-		assert_int_equal(tfan_next(f->tfan, &event), 0);
-	while (poll(&fd, 1, 0) == 1);
+	do {
+		int n = tfan_next(f->tfan, &event);
+
+		if (n)
+			print_error("%s\n", tfan_failure(f->tfan)->message);
+		assert_int_equal(n, 0);
+	} while (poll(&fd, 1, 0) == 1);
 	assert_int_equal(tfan_next(f->tfan, &event), 0);
 }
 

@@ -3,6 +3,7 @@
 #include "consumers/client/tracefan.h"
 #include "tests/consumers/fake_router.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,6 +70,22 @@ static int setup(void **state)
 static int setup_forced(void **state)
 {
 	return open_with(state, true);
+}
+
+/* How many descriptors are open in this process, while the router has none under way. */
+static size_t descriptors(struct fixture *f)
+{
+	size_t count = 0;
+	DIR *folder;
+
+	pthread_mutex_lock(&f->router.lock);
+	folder = opendir("/proc/self/fd");
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	(void)closedir(folder);
+	pthread_mutex_unlock(&f->router.lock);
+	return count;
 }
 
 static int teardown(void **state)
@@ -387,6 +404,29 @@ static void ledgers_and_lists(void **state)
 	assert_true(tfan_trace_ledger(trace, &ledger) < 0);
 }
 
+/* Neither leaks one nor closes one of somebody else's. */
+static void descriptors_are_given_back(void **state)
+{
+	struct fixture *f = *state;
+	size_t before = descriptors(f);
+	struct tfan_trace *traces[3], *none;
+	char probe[512];
+
+	(void)snprintf(probe, sizeof(probe), "uprobe:%s:client_trace_probed", f->self);
+	traces[0] = create(f, "kprobe:f");
+	traces[1] = create(f, probe);
+	traces[2] = create(f, probe);
+	assert_true(tfan_trace_create(f->tfan, "kprobe", &none) < 0);
+	assert_true(tfan_trace_create(f->tfan, "uprobe:/etc/passwd:x", &none) < 0);
+	/* One for the file, which both share. */
+	assert_int_equal(descriptors(f), before + 1);
+	for (size_t i = 0; i < 3; i++)
+		tfan_trace_close(traces[i]);
+	/* Freed when no event can refer to them. */
+	(void)tfan_next(f->tfan, &(const struct tfan_event *){ NULL });
+	assert_int_equal(descriptors(f), before);
+}
+
 static void the_fields_of_a_trace(void **state)
 {
 	struct fixture *f = *state;
@@ -512,6 +552,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_return_probe_beside_the_entry_can_be_forced, setup_forced, teardown),
 		TEST(filters_and_switches),
 		TEST(ledgers_and_lists),
+		TEST(descriptors_are_given_back),
 		TEST(the_fields_of_a_trace),
 		TEST(two_places_are_one_trace),
 		TEST(a_filter_holds_at_both_places_or_at_none),

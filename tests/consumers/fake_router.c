@@ -270,8 +270,8 @@ static void serve_client(struct fake_router *router, int fd)
 		/* The client's requests are well-formed. */
 		MUST(control_check(&request) == 0);
 		serve(router, &request);
-		pthread_mutex_unlock(&router->lock);
 		control_message_release(&request);
+		pthread_mutex_unlock(&router->lock);
 	}
 }
 
