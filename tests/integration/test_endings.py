@@ -112,8 +112,10 @@ class Endings(harness.TestCase):
         os.close(writing)
         self.gate.wait(process)
         os.close(reading)
-        # The command is still waiting at the gate: nothing but the pipe can end this.
-        process.wait()
+        # The command is still waiting at the gate: nothing but the pipe can end the session.
+        self.assertEqual(self._leftovers.settle(), [])
+        self.gate.open()
+        self.check_ended(process.wait())
 
     def test_the_command_s_status(self):
         result = harness.trace("-e", EVENT, "-q", "--", "sh", "-c", "exit 42")
