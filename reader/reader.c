@@ -49,15 +49,17 @@ static void call_last(struct reader *reader, uint64_t now)
 {
 	reader->last_call = now + LAST_CALL;
 	reader->freed = reader->pool.freed;
+	reader->probes_left = reader->provider->ops->probes(reader->provider);
 }
 
-/* A router that still works through the rest gives slots back, and is waited for; one that doesn't is left. */
+/* A router that still works through the rest gives slots back or lets go of probes, which takes the kernel its time each,
+ * and is waited for; one that doesn't is left. */
 static bool router_hangs(struct reader *reader, uint64_t now)
 {
 	if (now < reader->last_call)
 		return false;
 	(void)pool_writer_available(&reader->pool);
-	if (reader->pool.freed == reader->freed)
+	if (reader->pool.freed == reader->freed && reader->provider->ops->probes(reader->provider) >= reader->probes_left)
 		return true;
 	call_last(reader, now);
 	return false;

@@ -60,7 +60,8 @@ struct reader {
 	uint64_t started;  /* ns, CLOCK_MONOTONIC */
 	uint64_t grace;    /* when what a dead router left behind goes; LOOP_NEVER: nothing to go */
 	uint64_t last_call; /* after the end: how long the router is waited for */
-	uint64_t freed;    /* slots that had come back when last_call was set */
+	uint64_t freed;       /* slots that had come back when last_call was set */
+	uint32_t probes_left; /* and the probes that there were */
 	bool end_noted;
 };
 

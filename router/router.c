@@ -22,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a consumer may take to leave after the end of its session. */
+/* How long a consumer may take to leave after the end of its session, and the reader for each answer: the kernel's last
+ * counts come behind the removal of probes, which takes the kernel a grace period each. */
 #define END_PATIENCE_NS 5000000000U
 /* How long a new router waits for the consumers of the last one. */
 #define RETURN_PATIENCE_NS 3000000000U
@@ -151,7 +152,7 @@ static void take_upstream(struct router *router)
 	int r;
 
 	while ((r = upstream_receive(&router->upstream)) == 1)
-		;
+		router->end_deadline = router_now() + END_PATIENCE_NS;
 	if (r == -EAGAIN)
 		return;
 	if (r < 0)
@@ -230,7 +231,8 @@ static bool finished(struct router *router)
 		return true;
 	if (router_now() < router->end_deadline)
 		return false;
-	log_warning("the session is over, and not everybody has left");
+	log_warning("the session is over, %s",
+		router->consumers ? "and not everybody has left" : "and the kernel's last counts did not come");
 	return true;
 }
 

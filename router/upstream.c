@@ -3,8 +3,83 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Whoever asks for more at a time is sent away: descriptors are few. */
+#define WAITING_FDS_MAX 256
+
+struct upstream_waiting {
+	struct upstream_waiting *next;
+	int fds[CONTROL_FDS_MAX];
+	unsigned int fd_count;
+	char bytes[];
+};
+
+static void waiting_free(struct upstream *upstream, struct upstream_waiting *waiting)
+{
+	for (unsigned int i = 0; i < waiting->fd_count; i++)
+		(void)close_fd(waiting->fds[i]);
+	upstream->waiting_fds -= waiting->fd_count;
+	free(waiting);
+}
+
+static int waiting_add(struct upstream *upstream, const void *message, uint32_t size, const int *fds, unsigned int fd_count)
+{
+	struct upstream_waiting *waiting;
+
+	if (fd_count > CONTROL_FDS_MAX || upstream->waiting_fds + fd_count > WAITING_FDS_MAX)
+		return -EAGAIN;
+	waiting = malloc(sizeof(*waiting) + size);
+	if (!waiting)
+		return -ENOMEM;
+	waiting->next = NULL;
+	waiting->fd_count = 0;
+	memcpy(waiting->bytes, message, size);
+	/* The caller's may be closed before the message goes. */
+	while (waiting->fd_count < fd_count) {
+		int fd = fcntl(fds[waiting->fd_count], F_DUPFD_CLOEXEC, 0);
+		int error = errno;
+
+		if (fd < 0) {
+			waiting_free(upstream, waiting);
+			return -error;
+		}
+		waiting->fds[waiting->fd_count++] = fd;
+		upstream->waiting_fds++;
+	}
+	if (upstream->last_waiting)
+		upstream->last_waiting->next = waiting;
+	else
+		upstream->first_waiting = waiting;
+	upstream->last_waiting = waiting;
+	return 0;
+}
+
+static void waiting_drop_first(struct upstream *upstream)
+{
+	struct upstream_waiting *first = upstream->first_waiting;
+
+	upstream->first_waiting = first->next;
+	if (!first->next)
+		upstream->last_waiting = NULL;
+	waiting_free(upstream, first);
+}
+
+/* What lies in the socket will be answered, so that an answer always comes after which this can go on. */
+static int waiting_send(struct upstream *upstream)
+{
+	while (upstream->first_waiting) {
+		const struct upstream_waiting *first = upstream->first_waiting;
+		int r = control_send(upstream->fd, first->bytes, first->fds, first->fd_count);
+
+		if (r < 0)
+			return r == -EAGAIN ? 0 : r;
+		waiting_drop_first(upstream);
+	}
+	return 0;
+}
 
 void upstream_init(struct upstream *upstream, void *context)
 {
@@ -48,7 +123,9 @@ int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint3
 	if (r < 0)
 		return r;
 	control_header_init(message, type, size, ++upstream->next_cookie);
-	r = control_send(upstream->fd, message, fds, fd_count);
+	r = upstream->first_waiting ? -EAGAIN : control_send(upstream->fd, message, fds, fd_count);
+	if (r == -EAGAIN)
+		r = waiting_add(upstream, message, size, fds, fd_count);
 	if (r < 0)
 		return r;
 	place = &upstream->pending[upstream->pending_count++];
@@ -92,12 +169,18 @@ int upstream_receive(struct upstream *upstream)
 		break;
 	}
 	control_message_release(&answer);
-	return r == 0 ? -EBADMSG : r;
+	if (r == 0)
+		return -EBADMSG;
+	if (r == 1 && waiting_send(upstream) < 0)
+		return 0;
+	return r;
 }
 
 void upstream_lost(struct upstream *upstream)
 {
 	upstream->fd = close_fd(upstream->fd);
+	while (upstream->first_waiting)
+		waiting_drop_first(upstream);
 	while (upstream->pending_count)
 		finish(upstream, 0, NULL);
 }

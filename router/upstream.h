@@ -26,8 +26,13 @@ struct upstream_request {
 	upstream_done done;
 };
 
+/* A message that the socket had no room for. */
+struct upstream_waiting;
+
 struct upstream {
 	int fd;
+	struct upstream_waiting *first_waiting, *last_waiting;
+	unsigned int waiting_fds; /* descriptors that they hold */
 	uint64_t next_cookie;
 	struct upstream_request *pending;
 	size_t pending_count, pending_room;
@@ -38,12 +43,14 @@ void upstream_init(struct upstream *upstream, void *context);
 void upstream_release(struct upstream *upstream);
 
 /* Sends a request; its header is filled in here. `request` says what to remember (cookie and type are
- * filled in). On failure `extra` stays the caller's and `done` is not called. Returns 0 or -errno
- * (-ENOTCONN: there is no reader). */
+ * filled in). The reader takes its time, a grace period of the kernel for each probe that goes, and the
+ * socket holds a few hundred messages: more wait here and go out as answers come in. On failure `extra`
+ * stays the caller's and `done` is not called. Returns 0 or -errno (-ENOTCONN: there is no reader; -EAGAIN:
+ * too many descriptors wait already). */
 int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint32_t size, const int *fds,
 	unsigned int fd_count, const struct upstream_request *request);
 
-/* Reads one answer and hands it to its request. Returns 1, 0 (the reader closed) or -errno
+/* Reads one answer, hands it to its request, and sends what waits. Returns 1, 0 (the reader closed) or -errno
  * (-EAGAIN: nothing there, -EBADMSG: an answer to nothing). */
 int upstream_receive(struct upstream *upstream);
 

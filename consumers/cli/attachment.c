@@ -113,6 +113,7 @@ int attachment_create(struct attachment *attachment)
 {
 	int status = 0;
 
+	attachment->session.probes = attachment->options->event_count;
 	for (size_t i = 0; i < attachment->options->event_count && status == 0; i++)
 		status = attachment_create_one(attachment, attachment->options->events[i]);
 	return status;

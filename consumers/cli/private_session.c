@@ -15,9 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a clean end may take: removing many probes is slow. Then they are killed. */
-#define PRIVATE_SESSION_PATIENCE (20 * MONOTONIC_SECOND)
-#define PRIVATE_SESSION_ARGS     48
+/* What a clean end may take. The kernel waits for its readers when a probe is disabled and again when it is removed, which
+ * is a tenth of a second on a busy machine. Then they are killed. */
+#define PRIVATE_SESSION_PATIENCE       (20 * MONOTONIC_SECOND)
+#define PRIVATE_SESSION_PROBE_PATIENCE (MONOTONIC_SECOND / 2)
+#define PRIVATE_SESSION_ARGS           48
 /* What stands behind the directory in a socket's path (108 bytes in all). */
 #define PRIVATE_SESSION_PATH_MAX (107 - sizeof("/12345678901234567890123456789012/consumers.sock"))
 
@@ -247,6 +249,11 @@ bool private_session_broken(struct private_session *session)
 	return true;
 }
 
+static uint64_t private_session_deadline(const struct private_session *session)
+{
+	return monotonic_now() + PRIVATE_SESSION_PATIENCE + session->probes * PRIVATE_SESSION_PROBE_PATIENCE;
+}
+
 /* Its name is random: no later reader would take over what it left in the kernel. */
 static void private_session_remove(struct private_session *session)
 {
@@ -261,7 +268,7 @@ static void private_session_remove(struct private_session *session)
 	argv_option(&argv, "--directory", session->directory);
 	argv_add(&argv, "--remove");
 	if (daemon_spawn(&remover, "tracefan-reader", argv.words, (struct daemon_fds){ -1, -1 }) == 0 &&
-		daemon_finish(&remover, monotonic_now() + PRIVATE_SESSION_PATIENCE) == 0)
+		daemon_finish(&remover, private_session_deadline(session)) == 0)
 		return;
 	message("what session %s left behind could not be removed: run tracefan-reader --remove --session %s --directory %s",
 		session->name, session->name, session->directory);
@@ -269,7 +276,7 @@ static void private_session_remove(struct private_session *session)
 
 int private_session_stop(struct private_session *session)
 {
-	uint64_t deadline = monotonic_now() + PRIVATE_SESSION_PATIENCE;
+	uint64_t deadline = private_session_deadline(session);
 	int router, reader;
 
 	if (session->owner >= 0)

@@ -26,6 +26,7 @@ struct private_session_config {
 struct private_session {
 	struct daemon reader, router;
 	int owner; /* our end of the pipe */
+	size_t probes; /* that have to go at the end */
 	char name[33];
 	char directory[PATH_MAX];
 };

@@ -1,0 +1,173 @@
+/* Requests to a reader that takes its time: none is lost, however many, and they arrive in order. */
+#include "router/upstream.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Some times more than a socket holds. */
+#define MANY 5000
+
+struct fixture {
+	struct upstream upstream;
+	int reader;
+	uint64_t done, without_answer;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	int pair[2];
+
+	assert_non_null(f);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	upstream_init(&f->upstream, f);
+	f->upstream.fd = pair[0];
+	f->reader = pair[1];
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	upstream_release(&f->upstream);
+	(void)close_fd(f->reader);
+	free(f);
+	return 0;
+}
+
+/* Each request remembers its number. */
+static void done(void *context, const struct upstream_request *request, struct control_message *answer)
+{
+	struct fixture *f = context;
+
+	assert_int_equal(request->trace, f->done);
+	f->done++;
+	if (!answer)
+		f->without_answer++;
+}
+
+static int ask(struct fixture *f, uint64_t number, const int *fds, unsigned int fd_count)
+{
+	struct control_id message = { .id = number };
+	struct upstream_request request = { .done = done, .trace = number };
+
+	return upstream_send(&f->upstream, &message, CONTROL_PROBE_CLOSE, sizeof(message), fds, fd_count, &request);
+}
+
+/* The reader takes one request and answers it. Returns false when there is none. */
+static bool answer_one(struct fixture *f, uint64_t expected, unsigned int fd_count)
+{
+	struct control_status reply = { .status = 0 };
+	struct control_message message;
+	struct control_id id;
+	int r = control_receive(f->reader, &message);
+
+	if (r == -EAGAIN)
+		return false;
+	assert_int_equal(r, 1);
+	memcpy(&id, message.bytes, sizeof(id));
+	assert_int_equal(id.id, expected);
+	assert_int_equal(message.fd_count, fd_count);
+	control_header_init(&reply.header, CONTROL_PROBE_CLOSE + CONTROL_REPLY, sizeof(reply), message.header.cookie);
+	control_message_release(&message);
+	assert_int_equal(control_send(f->reader, &reply, NULL, 0), 0);
+	return true;
+}
+
+static void none_is_lost(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t i = 0; i < MANY; i++)
+		assert_int_equal(ask(f, i, NULL, 0), 0);
+	assert_non_null(f->upstream.first_waiting);
+	for (uint64_t i = 0; i < MANY; i++) {
+		assert_true(answer_one(f, i, 0));
+		assert_int_equal(upstream_receive(&f->upstream), 1);
+		assert_int_equal(f->done, i + 1);
+	}
+	assert_null(f->upstream.first_waiting);
+	assert_false(answer_one(f, MANY, 0));
+	assert_int_equal(upstream_receive(&f->upstream), -EAGAIN);
+	assert_int_equal(f->without_answer, 0);
+}
+
+static int count_descriptors(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* Descriptors wait as copies, not without bound, and none stays. */
+static void descriptors_wait_too(void **state)
+{
+	struct fixture *f = *state;
+	int before = count_descriptors(), r;
+	uint64_t plain = 0, sent = 0;
+
+	while (!f->upstream.first_waiting)
+		assert_int_equal(ask(f, plain++, NULL, 0), 0);
+	do {
+		int fds[2] = { dup(f->reader), dup(f->reader) };
+
+		assert_true(fds[0] >= 0 && fds[1] >= 0);
+		r = ask(f, plain + sent, fds, 2);
+		(void)close(fds[0]);
+		(void)close(fds[1]);
+		sent += r == 0;
+	} while (r == 0);
+	assert_int_equal(r, -EAGAIN);
+	assert_true(sent > 10);
+	/* What holds no descriptor goes on waiting. */
+	assert_int_equal(ask(f, plain + sent, NULL, 0), 0);
+	for (uint64_t i = 0; i <= plain + sent; i++) {
+		assert_true(answer_one(f, i, i >= plain && i < plain + sent ? 2 : 0));
+		assert_int_equal(upstream_receive(&f->upstream), 1);
+	}
+	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(f->upstream.waiting_fds, 0);
+}
+
+static void a_reader_that_goes(void **state)
+{
+	struct fixture *f = *state;
+	int fds[1] = { f->reader }, before = count_descriptors();
+	uint64_t sent = 0;
+
+	while (!f->upstream.first_waiting)
+		assert_int_equal(ask(f, sent++, NULL, 0), 0);
+	assert_int_equal(ask(f, sent++, fds, 1), 0);
+	upstream_lost(&f->upstream);
+	assert_int_equal(f->done, sent);
+	assert_int_equal(f->without_answer, sent);
+	assert_null(f->upstream.first_waiting);
+	assert_int_equal(count_descriptors(), before - 1);
+	assert_int_equal(ask(f, sent, NULL, 0), -ENOTCONN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(none_is_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(descriptors_wait_too, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_reader_that_goes, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
