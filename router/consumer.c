@@ -93,9 +93,12 @@ static void attach_vouched(void *context, const struct upstream_request *request
 	}
 }
 
-static size_t ring_capacity(uint64_t asked)
+/* A replay waits for room for a whole slot's events, so its rings hold several. */
+static size_t ring_capacity(const struct router *router, uint64_t asked)
 {
-	size_t capacity = RING_CAPACITY_MIN;
+	size_t capacity = router_recorded(router) ? RING_CAPACITY_MIN + 4 * stream_slot_room(router) : RING_CAPACITY_MIN;
+
+	capacity = (size_t)1 << (64 - __builtin_clzll(capacity - 1));
 
 	while (capacity < asked && capacity < RING_CAPACITY_MAX)
 		capacity *= 2;
@@ -119,7 +122,7 @@ static void on_attach(struct router *router, struct consumer *consumer, struct c
 		answer_attached(router, consumer, EXIT_USAGE, &failure);
 		return;
 	}
-	r = outlet_init(&consumer->outlet, ring_capacity(attach->ring_capacity), (enum ring_overflow)attach->overflow);
+	r = outlet_init(&consumer->outlet, ring_capacity(router, attach->ring_capacity), (enum ring_overflow)attach->overflow);
 	if (r == 0) {
 		consumer->has_outlet = true;
 		r = upstream_send(&router->upstream, &vouch, CONTROL_CONSUMER, sizeof(vouch), &consumer->fd, 1, &request);
@@ -237,6 +240,12 @@ static void on_resumed(struct router *router, struct consumer *consumer, struct 
 	answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
 }
 
+/* That it came is all: the loop tries the stream again. */
+static void on_room(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
+}
+
 static void on_detach(struct router *router, struct consumer *consumer, struct control_message *message)
 {
 	answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
@@ -264,6 +273,7 @@ static const struct {
 	{ CONTROL_FLUSH, CONSUMER_READY, on_flush },
 	{ CONTROL_LEDGER, CONSUMER_READY, on_ledger },
 	{ CONTROL_RESUMED, CONSUMER_READY, on_resumed },
+	{ CONTROL_ROOM, CONSUMER_READY, on_room },
 	{ CONTROL_DETACH, CONSUMER_GREETED | CONSUMER_READY, on_detach },
 };
 

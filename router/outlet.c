@@ -20,17 +20,34 @@ void outlet_release(struct outlet *outlet)
 		ring_writer_release(&outlet->ring);
 }
 
-/* A record that is no event. False: no room now. */
-static bool write_record(struct outlet *outlet, uint8_t kind, uint64_t time, uint64_t trace_id, const void *payload, uint32_t payload_size)
+static uint32_t room_left(enum record_kind kind)
 {
-	uint32_t size = (uint32_t)align_up(sizeof(struct record_header) + payload_size, RECORD_ALIGN);
-	struct record_header *record = ring_writer_reserve(&outlet->ring, size);
+	switch (kind) {
+	case RECORD_END:
+		return 0;
+	case RECORD_FLUSHED:
+		return OUTLET_MARGIN_FLUSH;
+	default:
+		return OUTLET_MARGIN_LOST;
+	}
+}
 
+/* A record that is no event. False: no room now. */
+static bool write_record(struct outlet *outlet, enum record_kind kind, uint64_t time, uint64_t trace_id,
+	const void *payload, uint32_t payload_size)
+{
+	struct ring_writer *ring = &outlet->ring;
+	uint32_t size = (uint32_t)align_up(sizeof(struct record_header) + payload_size, RECORD_ALIGN);
+	struct record_header *record;
+
+	if (ring->overflow == RING_DROP && ring->capacity - ring_writer_used(ring) < size + room_left(kind))
+		return false;
+	record = ring_writer_reserve(ring, size);
 	if (!record)
 		return false;
 	*record = (struct record_header){
 		.size = size,
-		.kind = kind,
+		.kind = (uint8_t)kind,
 		.cpu = RECORD_CPU_NONE,
 		.time = time,
 		.trace_id = trace_id,
@@ -50,8 +67,7 @@ static bool write_lost(struct outlet *outlet, struct record_lost *lost)
 	return true;
 }
 
-/* Writes what has to stand before the next event. False: no room for all of it yet. */
-static bool write_due(struct outlet *outlet)
+static bool write_losses(struct outlet *outlet)
 {
 	if (outlet->gap_due) {
 		struct record_lost gap = { .cpu = RECORD_CPU_NONE, .from = outlet->gap_time, .to = outlet->gap_time };
@@ -69,6 +85,11 @@ static bool write_due(struct outlet *outlet)
 			return false;
 		outlet->clock_known = false;
 	}
+	return true;
+}
+
+static bool write_flushes(struct outlet *outlet)
+{
 	while (outlet->flush_count) {
 		struct record_flushed flushed = { .cookie = outlet->flushes[0].cookie };
 
@@ -77,14 +98,22 @@ static bool write_due(struct outlet *outlet)
 		outlet->flush_count--;
 		memmove(outlet->flushes, outlet->flushes + 1, outlet->flush_count * sizeof(outlet->flushes[0]));
 	}
-	if (outlet->end_due) {
-		if (!write_record(outlet, RECORD_END, outlet->last_time, 0, &outlet->end, sizeof(outlet->end)))
-			return false;
+	return true;
+}
+
+/* Writes what has to stand before the next event. False: no room for all of it yet. At the end what finds no
+ * room behind a consumer that does not read is left to the ledger. */
+static bool write_due(struct outlet *outlet)
+{
+	bool done = write_losses(outlet) && write_flushes(outlet);
+
+	if (outlet->end_due && write_record(outlet, RECORD_END, outlet->last_time, 0, &outlet->end, sizeof(outlet->end))) {
 		outlet->end_due = false;
 		outlet->ended = true;
 	}
-	outlet->due = false;
-	return true;
+	done = outlet->ended || (done && !outlet->end_due);
+	outlet->due = !done;
+	return done;
 }
 
 static void merge_lost(struct record_lost *lost, enum lost_source source, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to)
@@ -179,4 +208,14 @@ int outlet_publish(struct outlet *outlet)
 int outlet_wake(struct outlet *outlet)
 {
 	return ring_writer_wake(&outlet->ring);
+}
+
+size_t outlet_room(struct outlet *outlet)
+{
+	struct ring_writer *ring = &outlet->ring;
+	uint64_t room = ring->capacity - ring_writer_used(ring);
+
+	if (ring->overflow == RING_OVERWRITE)
+		return ring->capacity;
+	return room > 2 * OUTLET_MARGIN ? room - 2 * OUTLET_MARGIN : 0;
 }

@@ -10,8 +10,11 @@
 
 /* Flushes that may be under way at once; more are refused, so that their marks always find room. */
 #define OUTLET_FLUSHES_MAX 8
-/* Room that events leave: two lost records, a clock record, the flush marks and the end. */
-#define OUTLET_MARGIN 2048
+/* Room that is left for what is more important: by events for every other record, by records of losses and
+ * clocks for the marks of flushes and the end, by marks for the end. */
+#define OUTLET_MARGIN       2048
+#define OUTLET_MARGIN_LOST  1024
+#define OUTLET_MARGIN_FLUSH 256
 
 struct outlet_flush {
 	uint64_t cookie; /* the consumer's */
@@ -68,5 +71,8 @@ void outlet_end(struct outlet *outlet, const struct record_end *end);
 int outlet_publish(struct outlet *outlet);
 /* Wakes the consumer if it sleeps and was not woken for what is visible. Returns 0 or -errno. */
 int outlet_wake(struct outlet *outlet);
+
+/* Bytes of events that find room, by the consumer's own word. */
+size_t outlet_room(struct outlet *outlet);
 
 #endif

@@ -220,6 +220,9 @@ static int sleep_time(struct router *router)
 		return ms_until(router->end_deadline);
 	if (router->awaited)
 		return ms_until(router->await_deadline);
+	/* The consumer that has no room says when it has. */
+	if (router->stream.stalled)
+		return -1;
 	return pool_reader_prepare_sleep(&router->pool) ? -1 : 0;
 }
 

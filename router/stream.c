@@ -496,12 +496,81 @@ static void take_entry(struct router *router, const struct pool_entry *entry)
 	}
 }
 
+/* ---- recordings ---- */
+
+size_t stream_slot_room(const struct router *router)
+{
+	/* The smallest event takes 8 bytes in a sub-buffer, a header and 8 bytes in a ring; of a text's line the
+	 * words of its fields count, too. */
+	return 8 * (size_t)router->pool.slot_size;
+}
+
+/* What was recorded waits for its consumers, who wait for nothing else: the events of a slot are told once
+ * every ring has room for them. False: one has none, and its consumer has been told that it is awaited. */
+static bool replay_has_room(struct router *router)
+{
+	size_t room = stream_slot_room(router);
+
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_READY || outlet_room(&c->outlet) >= room)
+			continue;
+		ring_writer_wait(&c->outlet.ring, true);
+		if (outlet_room(&c->outlet) < room)
+			return false;
+		ring_writer_wait(&c->outlet.ring, false);
+	}
+	return true;
+}
+
+static bool replay_merge(struct router *router)
+{
+	struct merge_event event;
+
+	while (replay_has_room(router)) {
+		if (merge_next(&router->stream.merge, &event) != 1)
+			return true;
+		fanout_event(&router->fanout, &event);
+	}
+	return false;
+}
+
+/* One entry after the other, each told before the next is taken. Returns as stream_take. */
+static int replay_take(struct router *router)
+{
+	struct pool_entry entry;
+	int r = 0;
+
+	for (struct consumer *c = router->consumers; router->stream.stalled && c; c = c->next) {
+		if (c->state == CONSUMER_READY)
+			ring_writer_wait(&c->outlet.ring, false);
+	}
+	for (int taken = 0; taken < STREAM_BATCH; taken++) {
+		router->stream.stalled = !replay_merge(router);
+		if (router->stream.stalled)
+			break;
+		r = pool_reader_next(&router->pool, &entry);
+		if (r != 1)
+			break;
+		take_entry(router, &entry);
+	}
+	if (!router->stream.stalled)
+		router->stream.stalled = !replay_merge(router);
+	if (r == 0 && router_text(router) && !router->stream.stalled)
+		(void)text_join_flush(&router->stream.text, text_joined, router);
+	flushes_settle(router);
+	publish(router);
+	stream_wake(router);
+	return router->stream.stalled ? 0 : r;
+}
+
 int stream_take(struct router *router)
 {
 	struct pool_entry entry;
 	uint32_t bytes = 0;
 	int r = 0;
 
+	if (router_recorded(router))
+		return replay_take(router);
 	for (int taken = 0; taken < STREAM_BATCH && bytes < STREAM_BATCH_BYTES; taken++) {
 		r = pool_reader_next(&router->pool, &entry);
 		if (r != 1)

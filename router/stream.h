@@ -36,6 +36,7 @@ struct stream {
 	struct stream_mark marks[STREAM_MARKS_MAX];
 	uint32_t mark_count;
 	struct record_clock clock; /* the last one; mono 0: none yet */
+	bool stalled;              /* a replay waits for a consumer's room */
 	uint64_t told_lost;        /* counted kernel losses that the pages told of */
 	/* Slots whose events have all been copied: they go back once the copies are published, so that a router
 	 * that dies in between leaves its successor the slots of everything that nobody saw. */
@@ -55,6 +56,9 @@ int stream_take(struct router *router);
 /* Wakes everybody who sleeps and has something to read, or a slot to fill. Has to come before the router sleeps;
  * while it works, stream_take sees to it from time to time. */
 void stream_wake(struct router *router);
+
+/* Recordings: bytes that the events of one slot can come to in a ring. */
+size_t stream_slot_room(const struct router *router);
 
 /* Flush and account for a consumer (consumer 0: the router's own account at the end). 0 or -errno
  * (-EBUSY: too many are under way). */

@@ -40,6 +40,7 @@ enum control_type {
 	CONTROL_DETACH = 11,     /* control_id (id 0); reply control_status; then the router closes */
 	CONTROL_LEDGER = 12,     /* control_id (id 0); reply control_ledger: the session's side */
 	CONTROL_EXPLAIN = 13,    /* control_id; reply control_explained: who does what of the trace's filter */
+	CONTROL_ROOM = 15,       /* control_id (id 0); reply control_status: the ring that the router waits for is empty */
 	CONTROL_RESUMED = 14,    /* control_id (id 0); reply control_status: its traces are all back (ATTACH_RESUME) */
 
 	/* router -> reader */

@@ -209,6 +209,7 @@ static const struct row rows[] = {
 	{ CONTROL_LEDGER, &layout_id, 0, 0, &layout_ledger, 0 },
 	{ CONTROL_EXPLAIN, &layout_id, 0, 0, &layout_explained, 0 },
 	{ CONTROL_RESUMED, &layout_id, 0, 0, &layout_status, 0 },
+	{ CONTROL_ROOM, &layout_id, 0, 0, &layout_status, 0 },
 
 	{ CONTROL_ROUTER, &layout_empty, 0, 0, &layout_router_welcome, 7 },
 	/* The consumer's socket and the target file; neither for the router's own probes. */

@@ -89,6 +89,9 @@ static inline uint64_t ring_writer_unannounced(const struct ring_writer *writer)
 /* Bytes that are published or reserved and not consumed, by the clamped cursor. */
 uint64_t ring_writer_used(struct ring_writer *writer);
 
+/* Says whether the router waits for room. The caller looks at ring_writer_used once more behind it. */
+void ring_writer_wait(struct ring_writer *writer, bool waits);
+
 /* Descriptors for the consumer, duplicates owned by the caller: ring, cursor, what to poll.
  * Returns 0 or -errno. */
 int ring_writer_share(const struct ring_writer *writer, int ret_fds[3]);
@@ -188,5 +191,8 @@ void ring_reader_release_read(struct ring_reader *reader);
 /* Announces sleep (wake_prepare_sleep) and looks once more. Returns true when the caller may wait
  * for reader->wake_fd to become readable, false when a record came in the meantime. */
 bool ring_reader_prepare_sleep(struct ring_reader *reader);
+
+/* After ring_reader_prepare_sleep: whether the router waits for room and has to be told. */
+bool ring_reader_is_awaited(const struct ring_reader *reader);
 
 #endif

@@ -50,7 +50,10 @@ struct ring_head {
 	 * as `turn` stays the same, even if the writer is interrupted for long. */
 	uint64_t turn;
 	struct ring_resume resume[2];
-	uint8_t pad1[8];
+	/* 1: the router waits for room in this ring (recordings): a consumer that finds it empty says so by
+	 * CONTROL_ROOM before it sleeps. */
+	uint32_t waits;
+	uint8_t pad1[4];
 };
 _Static_assert(sizeof(struct ring_head) == 192, "ring head");
 

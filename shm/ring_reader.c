@@ -258,3 +258,10 @@ bool ring_reader_prepare_sleep(struct ring_reader *reader)
 	wake_prepare_sleep(&cursor->sleeps);
 	return reader_load_published(reader) == reader->position;
 }
+
+bool ring_reader_is_awaited(const struct ring_reader *reader)
+{
+	/* Behind the barrier of ring_reader_prepare_sleep, which pairs with the one in ring_writer_wait: either
+	 * this load sees the router waiting, or the router's next look sees the cursor. */
+	return __atomic_load_n(&reader_head(reader)->waits, __ATOMIC_RELAXED);
+}

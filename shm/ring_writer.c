@@ -1,5 +1,7 @@
 #include "shm/ring.h"
 
+#include "shm/barrier.h"
+
 #include "base/cleanup.h"
 #include "shm/wake.h"
 
@@ -194,4 +196,13 @@ int ring_writer_share(const struct ring_writer *writer, int ret_fds[3])
 	const int fds[3] = { writer->head.fd, writer->cursor.fd, writer->wait_fd };
 
 	return segment_duplicate(fds, ret_fds, 3);
+}
+
+void ring_writer_wait(struct ring_writer *writer, bool waits)
+{
+	struct ring_head *head = writer->head.base;
+
+	__atomic_store_n(&head->waits, waits, __ATOMIC_RELAXED);
+	/* Pairs with the barrier in ring_reader_prepare_sleep. */
+	barrier_full();
 }

@@ -278,6 +278,7 @@ static int leave(struct tfan *tfan, int rc)
  * still delivered. */
 static int idle(struct tfan *tfan)
 {
+	struct control_id room = { 0 };
 	int rc;
 
 	if (tfan->broken)
@@ -303,7 +304,12 @@ static int idle(struct tfan *tfan)
 		if (tfan->interval > 0 && pace(tfan) == 0)
 			return 0;
 	}
-	return fall_asleep(tfan) ? 0 : 1;
+	if (!fall_asleep(tfan))
+		return 1;
+	/* A replay does not go on without room. */
+	if (ring_reader_is_awaited(&tfan->ring))
+		(void)connection_ask(tfan, CONTROL_ROOM, &room, sizeof(room), NULL);
+	return 0;
 }
 
 /* What is seldom to be done before a record is taken. Returns 1 (take one), with *ret set if it is one that

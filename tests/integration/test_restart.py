@@ -64,6 +64,7 @@ class Restart(harness.TestCase):
             results.append(process.wait())
         for result in results:
             self.check_ended(result)
+            print(result.summary)
             self.check_no_loss(result)
             self.check_order(result.events)
             gaps = [r for r in result.records if r["kind"] == "gap"]

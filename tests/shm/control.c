@@ -91,6 +91,7 @@ static const struct expected table[] = {
 	{ REPLY(CONTROL_LEDGER), 576, 0, 0, { FAILURE(control_ledger) },
 		{ STATUS(control_ledger), { AT(control_ledger, reserved), 0, 0 } } },
 	ID_REQUEST(CONTROL_RESUMED), STATUS_REPLY(CONTROL_RESUMED, 0),
+	ID_REQUEST(CONTROL_ROOM), STATUS_REPLY(CONTROL_ROOM, 0),
 	ID_REQUEST(CONTROL_EXPLAIN),
 	{ REPLY(CONTROL_EXPLAIN), 6680, 0, 0,
 		{ FAILURE(control_explained), TEXT(control_explained, kernel), TEXT(control_explained, router),
