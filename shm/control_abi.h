@@ -60,9 +60,6 @@ enum control_type {
 				     * kept out of the trace; reply control_status */
 	CONTROL_NAMES = 41,         /* control_id (id 0); reply control_status + fd: names blob as of now */
 
-	/* a restarted reader -> router, on the consumers' socket; the kernel must vouch for uid 0 */
-	CONTROL_READER = 64,        /* control_router_welcome + the same fds; no reply */
-
 	/* operator -> reader, on the session's control socket */
 	CONTROL_SESSION_STATUS = 96, /* control_id; reply control_session_status */
 	CONTROL_SESSION_STOP = 97,   /* control_id; reply control_status when the session has ended */

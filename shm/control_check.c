@@ -223,8 +223,6 @@ static const struct row rows[] = {
 	{ CONTROL_CONSUMER, &layout_consumer, 1, 1, &layout_status, 0 },
 	{ CONTROL_NAMES, &layout_id, 0, 0, &layout_status, 1 },
 
-	{ CONTROL_READER, &layout_router_welcome, 7, 7, NULL, 0 },
-
 	{ CONTROL_SESSION_STATUS, &layout_id, 0, 0, &layout_session_status, 0 },
 	{ CONTROL_SESSION_STOP, &layout_id, 0, 0, &layout_status, 0 },
 	{ CONTROL_SESSION_FLUSH, &layout_id, 0, 0, &layout_status, 0 },
