@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How many calls may be under way in a function of the kernel, where nobody says. The kernel's own choice is ten, or two for
+ * each CPU, which a few threads that wait in accept(2) use up. A hundred bytes each. */
+#define RETURNS_USUAL 512
+
 struct location {
 	struct probe_spec spec;
 	struct elf_file file; /* uprobes and static probes */
@@ -218,7 +222,7 @@ int location_request(struct tfan *tfan, struct location *location, size_t i, str
 	ret->kind = spec->kind;
 	ret->offset = site ? site->offset : probe_spec_in_file(spec->kind) ? location->offset : spec->offset;
 	ret->ref_offset = site ? site->ref_offset : 0;
-	ret->maxactive = spec->maxactive;
+	ret->maxactive = spec->kind == PROBE_KRETPROBE && !spec->maxactive ? RETURNS_USUAL : spec->maxactive;
 	if (spec->kind == PROBE_TRACEPOINT) {
 		memcpy(ret->system, spec->system, sizeof(ret->system));
 		memcpy(ret->event, spec->event, sizeof(ret->event));

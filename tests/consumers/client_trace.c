@@ -156,6 +156,10 @@ static void kernel_functions(void **state)
 	assert_int_equal(f->router.create.kind, PROBE_KRETPROBE);
 	assert_int_equal(f->router.create.offset, 0);
 	assert_int_equal(f->router.create.maxactive, 64);
+	(void)create(f, "other=kretprobe:vfs_read");
+	assert_int_equal(f->router.create.maxactive, 512);
+	(void)create(f, "entry=kprobe:vfs_read");
+	assert_int_equal(f->router.create.maxactive, 0);
 }
 
 static void a_function_of_a_program(void **state)

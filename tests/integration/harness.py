@@ -10,6 +10,7 @@ case was skipped, with the reasons on standard error. The environment says where
 """
 import contextlib
 import ctypes
+import fcntl
 import grp
 import json
 import os
@@ -20,6 +21,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -76,6 +78,15 @@ def argument(n):
 
 def cpus():
     return sorted(os.sched_getaffinity(0))
+
+
+def up_loopback():
+    """A guest's is down."""
+    SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        name, flags = struct.unpack("16sh", fcntl.ioctl(s, SIOCGIFFLAGS, struct.pack("16sh", b"lo", 0)))
+        if not flags & IFF_UP:
+            fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh", name, flags | IFF_UP))
 
 
 def a_group():

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """libtracefan's places and arguments on the running kernel: what it finds in a program's file is what the kernel
 hits, and what it fetches is what the program passed."""
+import contextlib
+import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import unittest
 
@@ -237,6 +240,33 @@ class Examples(Client):
         self.assertEqual(example.wait(), 0)
         self.assertRegex(example.out, r"\d+ decoded, \d+ delivered, 0 lost, \d+ missed by the probe")
 
+    def test_connect(self):
+        """The address that was connected to, of TCP by IPv4 and IPv6, with how it went; not a local socket's."""
+        harness.require_file("kprobe_events", "kprobes")
+        example = self.start("connect")
+        me = f"{os.getpid()} {pathlib.Path('/proc/self/comm').read_text().strip()}"
+        harness.up_loopback()
+        expected = []
+        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            with contextlib.suppress(OSError), socket.socket(family) as listener:
+                listener.bind((host, 0))
+                port = listener.getsockname()[1]
+                shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                # Bound and not listening: refused. Then listening.
+                with socket.socket(family) as s:
+                    self.assertRaises(ConnectionRefusedError, s.connect, (host, port))
+                    expected.append(f"{me}: descriptor {s.fileno()} to {shown}: Connection refused")
+                listener.listen()
+                with socket.socket(family) as s:
+                    s.connect((host, port))
+                    expected.append(f"{me}: descriptor {s.fileno()} to {shown}: connected")
+        with socket.socket(socket.AF_UNIX) as s:
+            self.assertRaises(OSError, s.connect, f"{self.folder}/nobody")
+        self.assertGreaterEqual(len(expected), 2)
+        self.assertEqual(example.lines(len(expected)), expected)
+        example.end()
+        self.assertEqual(example.out, "")
+
 
 class Returns(Client):
     """A router is killed under a consumer; another takes its place."""
@@ -267,7 +297,7 @@ class Returns(Client):
 class Missing(Client):
     def test_each_says_what_is_missing(self):
         for name, words in {"tracepoint": [], "uprobe": ["/bin/sh", "main"], "uretprobe": ["/bin/sh"], "kprobe": [],
-                            "kretprobe": ["1"], "usdt": ["/bin/sh", "a:b"]}.items():
+                            "kretprobe": ["1"], "usdt": ["/bin/sh", "a:b"], "connect": []}.items():
             with self.subTest(example=name):
                 result = harness.run([harness.program(f"example-{name}"), *words, "no-such-session"])
                 self.assertEqual(result.status, 1)

@@ -5,7 +5,10 @@ import contextlib
 import os
 import pathlib
 import socket
+import shutil
 import subprocess
+import threading
+import time
 
 import harness
 
@@ -92,6 +95,50 @@ class Removal(Probes):
         self.assertEqual({p["delivered"] for p in result.summary["probes"].values()}, {2})
 
 
+class Returns(Probes):
+    """A return probe keeps a note for each call that is under way. Threads that wait in accept(2) hold theirs, and the
+    kernel's usual number of notes, ten or two per CPU, is soon used up."""
+
+    WAITING = 25
+
+    def accept(self, probe):
+        """Traces the returns of as many calls as wait at a time."""
+        harness.require_file("kprobe_events", "kprobes")
+        harness.up_loopback()
+        with socket.create_server(("127.0.0.1", 0), backlog=self.WAITING) as server:
+            process, gate = self.start("-e", f"a=kretprobe:{probe} err=$retval:x64", "-o", "json")
+            waiting = [threading.Thread(target=lambda: server.accept()[0].close()) for _ in range(self.WAITING)]
+            for thread in waiting:
+                thread.start()
+            self.wait_for_sleepers("inet_csk_accept")
+            for _ in waiting:
+                socket.create_connection(server.getsockname()).close()
+            for thread in waiting:
+                thread.join()
+        result = self.end(process, gate)
+        self.check_ended(result)
+        self.check_balance(result)
+        return len(result.of("a")), result.summary["probes"]["a"]["missed"]
+
+    def wait_for_sleepers(self, function):
+        """There is nothing to be woken by when another thread falls asleep, so this looks again."""
+        deadline = time.monotonic() + harness.PATIENCE
+        while True:
+            stacks = [p.read_text() for p in pathlib.Path("/proc/self/task").glob("*/stack")]
+            if sum(function in stack for stack in stacks) == self.WAITING:
+                return
+            self.assertLess(time.monotonic(), deadline, "not all threads wait")
+            time.sleep(0.01)
+
+    def test_as_many_as_wait(self):
+        self.assertEqual(self.accept("inet_csk_accept"), (self.WAITING, 0))
+
+    def test_those_without_a_note_are_counted(self):
+        events, missed = self.accept("inet_csk_accept+maxactive=5")
+        self.assertEqual(events + missed, self.WAITING)
+        self.assertGreater(missed, 0)
+
+
 class Neighbours(Probes):
     def globals(self):
         state = {name: (harness.TRACEFS / name).read_text() for name in GLOBAL if (harness.TRACEFS / name).exists()}
@@ -101,6 +148,8 @@ class Neighbours(Probes):
 
     def test_nothing_of_others_changes(self):
         """With another's instance that traces the same event, and another's probe enabled in it."""
+        if not shutil.which("nm") or not shutil.which("readelf"):
+            self.skipTest("nm and readelf are not installed (package binutils)")
         workload = harness.program("workload_calls")
         foreign = f"foreign_{os.getpid()}/neighbour"
         self.command(f"p:{foreign} {workload}:{self.offset(workload):#x}")
