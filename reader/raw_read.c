@@ -89,6 +89,9 @@ static void settle(struct raw_cpu *cpu, uint32_t index, uint32_t slot, int resul
 	if (result == (int)raw->subbuf_size || result == -ECANCELED || result == -EAGAIN)
 		return;
 	cpu->stalled = true;
+	/* Not empty, and nothing to be had: an event that is reserved and not committed yet. The next sweep looks again. */
+	if (result == 0)
+		return;
 	if (result == -ENODEV) {
 		cpu->offline = true;
 		cpu->ready = false;

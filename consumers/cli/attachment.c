@@ -9,6 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* More than a million events: a burst of a second of both CPUs, while this program, which writes every event
+ * out as text, may get no time at all. Pages of it that were never reached cost nothing. */
+#define DEFAULT_RING ((size_t)128 << 20)
+
 static void attachment_note(void *context, int level, const char *text)
 {
 	(void)context;
@@ -24,7 +28,7 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	options.session = private ? attachment->session.name : from->session;
 	options.directory = private ? attachment->session.directory : from->directory;
 	options.program = "tracefan";
-	options.ring_size = from->ring_size;
+	options.ring_size = from->ring_size ? from->ring_size : DEFAULT_RING;
 	/* In a private session the reader keeps this pace. */
 	options.interval = private ? 0 : from->interval_ms;
 	options.overflow = from->overflow;

@@ -33,7 +33,7 @@ struct options {
 	enum tfan_overflow overflow;
 	uint64_t count;    /* 0: no limit */
 	uint64_t duration; /* ns; 0: no limit */
-	size_t ring_size;  /* 0: the library's choice */
+	size_t ring_size;  /* 0: the command's own choice */
 	const char *interval;      /* NULL: the usual */
 	unsigned int interval_ms;  /* the same; 0: the usual */
 	bool exit_on_loss, quiet, include_self, force;

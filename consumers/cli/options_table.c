@@ -238,7 +238,7 @@ static const struct options_row options_rows[] = {
 	{ 0, "pages", "DIR", VERB_REPLAY, apply_pages, "replay raw pages, laid out as in tracefs" },
 	{ 'n', "count", "COUNT", OPTIONS_SHOW, apply_count, "end after so many events" },
 	{ 'd', "duration", "SECONDS", OPTIONS_ALL, apply_duration, "end after this time" },
-	{ 0, "ring", "SIZE", OPTIONS_ALL, apply_ring, "the ring that events wait in for this program (64M)" },
+	{ 0, "ring", "SIZE", OPTIONS_ALL, apply_ring, "the ring that events wait in for this program (128M)" },
 	{ 0, "overflow", "drop|overwrite", OPTIONS_ALL, apply_overflow, "when it is full, lose the newest or the oldest (drop)" },
 	{ 0, "interval", "MS", OPTIONS_LIVE, apply_interval, "how long events may wait under load: latency against work" },
 	{ 0, "on-loss", "report|exit", OPTIONS_ALL, apply_on_loss, "when events are lost: tell and go on, or end with status 8 (report)" },
