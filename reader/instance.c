@@ -21,9 +21,10 @@
 #include <tracefs.h>
 #include <unistd.h>
 
-/* How often and how long the removal of an instance is tried: two seconds in all. */
-#define REMOVE_TRIES    40
-#define REMOVE_PAUSE_NS 50000000
+/* How often the removal of an instance is tried, after pauses that double up to a most: two seconds in all. */
+#define REMOVE_TRIES        24
+#define REMOVE_PAUSE_NS     2000000
+#define REMOVE_PAUSE_MAX_NS 100000000
 
 /* A new instance copies its options from the top-level one, where anybody may have changed them. */
 static const struct {
@@ -154,6 +155,7 @@ static void set_options(struct instance *instance)
 
 static int set_up(struct instance *instance, const struct instance_wish *wish, struct tracedir_problem *problem)
 {
+	const pid_t self = getpid();
 	int r = tracedir_write(instance->dir, "trace_clock", "mono");
 
 	if (r < 0)
@@ -172,7 +174,7 @@ static int set_up(struct instance *instance, const struct instance_wish *wish, s
 	r = count_cpus(instance);
 	if (r < 0)
 		return fail(problem, EXIT_MISSING, r, "per_cpu of", instance->name);
-	r = instance_exclude(instance, getpid());
+	r = instance_exclude(instance, &self, 1, false);
 	/* Without the file (before 5.7) the reader's own events are in the trace; that is no reason to fail. */
 	return r < 0 && r != -ENOENT ? fail(problem, EXIT_FAILED, r, "set_event_notrace_pid of", instance->name) : 0;
 }
@@ -195,17 +197,29 @@ static int hold(int dir, const char *name, struct tracedir_problem *problem)
 	return r;
 }
 
+/* Waits before try number `tries` of a removal; false when it has been tried for long enough. */
+static bool try_again(int tries)
+{
+	struct timespec pause = { .tv_nsec = REMOVE_PAUSE_NS };
+
+	if (tries >= REMOVE_TRIES)
+		return false;
+	for (int i = 0; i < tries && pause.tv_nsec < REMOVE_PAUSE_MAX_NS; i++)
+		pause.tv_nsec *= 2;
+	(void)nanosleep(&pause, NULL);
+	return true;
+}
+
 static int remove_folder(int root, const char *path)
 {
-	const struct timespec pause = { .tv_nsec = REMOVE_PAUSE_NS };
+	int tries = 0;
 
-	for (int i = 0; i < REMOVE_TRIES; i++) {
+	do {
 		if (!unlinkat(root, path, AT_REMOVEDIR) || errno == ENOENT)
 			return 0;
 		if (errno != EBUSY)
 			return -errno;
-		(void)nanosleep(&pause, NULL);
-	}
+	} while (try_again(tries++));
 	return -EBUSY;
 }
 
@@ -306,44 +320,58 @@ int instance_mark(const struct instance *instance, const char *text)
 	return tracedir_write(instance->dir, "trace_marker", text);
 }
 
-int instance_exclude(const struct instance *instance, pid_t process)
+/* Adds the process's threads to the text, which grows. A process that is gone has none. */
+static int add_threads(pid_t process, char **text, size_t *length)
 {
-	char path[64], text[32];
+	char path[64];
 	const struct dirent *entry;
 	DIR *tasks;
 	int r = 0;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
 	tasks = opendir(path);
-	if (!tasks)
-		return -ESRCH;
-	while (!r && (entry = readdir(tasks))) {
+	while (tasks && !r && (entry = readdir(tasks))) {
+		char *more;
+
 		if (entry->d_name[0] == '.')
 			continue;
-		(void)snprintf(text, sizeof(text), "%.20s ", entry->d_name);
-		r = tracedir_append(instance->dir, "set_event_notrace_pid", text);
+		more = realloc(*text, *length + sizeof(entry->d_name) + 2);
+		if (!more) {
+			r = -ENOMEM;
+			continue;
+		}
+		*text = more;
+		*length += (size_t)sprintf(more + *length, "%s ", entry->d_name);
 	}
-	(void)closedir(tasks);
+	if (tasks)
+		(void)closedir(tasks);
 	return r;
 }
 
-int instance_include_all(const struct instance *instance)
+int instance_exclude(const struct instance *instance, const pid_t *processes, size_t count, bool afresh)
 {
-	return tracedir_clear(instance->dir, "set_event_notrace_pid");
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < count; i++)
+		r = add_threads(processes[i], &text, &length);
+	if (!r && afresh)
+		r = tracedir_clear(instance->dir, "set_event_notrace_pid");
+	/* One write for all: the kernel lets all CPUs come to rest after each. */
+	if (!r && text)
+		r = tracedir_append(instance->dir, "set_event_notrace_pid", text);
+	return r;
 }
 
 int instance_remove(struct instance *instance)
 {
-	const struct timespec pause = { .tv_nsec = REMOVE_PAUSE_NS };
-	int r = 0;
+	int r = 0, tries = 0;
 
 	instance->dir = close_fd(instance->dir);
-	for (int i = 0; instance->handle && i < REMOVE_TRIES; i++) {
-		r = tracefs_instance_destroy(instance->handle) ? -errno : 0;
-		if (r != -EBUSY)
-			break;
-		(void)nanosleep(&pause, NULL);
-	}
+	do {
+		r = instance->handle && tracefs_instance_destroy(instance->handle) ? -errno : 0;
+	} while (r == -EBUSY && try_again(tries++));
 	tracefs_instance_free(instance->handle);
 	instance->handle = NULL;
 	instance->root = close_fd(instance->root);

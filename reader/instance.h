@@ -43,11 +43,9 @@ int instance_reset(const struct instance *instance);
 /* Writes one text to the instance's trace_marker. */
 int instance_mark(const struct instance *instance, const char *text);
 
-/* Keeps the threads of a process out of the trace, beside those that are already. 0 or -errno. */
-int instance_exclude(const struct instance *instance, pid_t process);
-
-/* Lets every process into the trace again. */
-int instance_include_all(const struct instance *instance);
+/* Keeps the threads of these processes out of the trace, beside those that are kept out already, or, `afresh`, only them.
+ * A process that is gone is passed over. Returns 0 or -errno (-ENOENT: the kernel can't do it). */
+int instance_exclude(const struct instance *instance, const pid_t *processes, size_t count, bool afresh);
 
 /* Removes the instance; the kernel may hold it for a moment after the last descriptor is closed, so this
  * tries again for a bounded time. Returns 0 or -errno; closes everything either way. */

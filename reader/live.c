@@ -112,34 +112,29 @@ static int exclude(struct provider *provider, uint64_t number, pid_t process)
 		return 0;
 	if (live->excluded_count == LIVE_EXCLUDED_MAX)
 		return -ENOSPC;
-	live->excluded[live->excluded_count++] = (struct live_excluded){ .number = number, .process = process };
-	return instance_exclude(live->instance, process);
+	live->numbers[live->excluded_count] = number;
+	live->processes[live->excluded_count++] = process;
+	return instance_exclude(live->instance, &process, 1, false);
 }
 
-/* The kernel's list can only be added to, or cleared: it is written anew. For a moment those on it are in the trace; they are
- * ordinary processes there. */
+/* The kernel's list can only be added to, or cleared: it is written anew. For a moment those on it are in the trace; they
+ * are ordinary processes there. */
 static int write_excluded(struct live *live)
 {
-	int r = instance_include_all(live->instance);
-
-	if (!r)
-		r = instance_exclude(live->instance, getpid());
-	for (unsigned int i = 0; !r && i < live->excluded_count; i++) {
-		r = instance_exclude(live->instance, live->excluded[i].process);
-		if (r == -ESRCH)
-			r = 0;
-	}
-	return r;
+	return instance_exclude(live->instance, live->processes, live->excluded_count, true);
 }
 
 static int include(struct provider *provider, uint64_t number)
 {
 	struct live *live = live_of(provider);
-	unsigned int kept = 0;
+	/* The first is this process itself. */
+	unsigned int kept = 1;
 
-	for (unsigned int i = 0; i < live->excluded_count; i++) {
-		if (live->excluded[i].number != number)
-			live->excluded[kept++] = live->excluded[i];
+	for (unsigned int i = 1; i < live->excluded_count; i++) {
+		if (live->numbers[i] == number)
+			continue;
+		live->numbers[kept] = live->numbers[i];
+		live->processes[kept++] = live->processes[i];
 	}
 	if (kept == live->excluded_count)
 		return 0;
@@ -154,7 +149,7 @@ static void orphan(struct provider *provider)
 
 	probes_orphan(&live->probes);
 	/* Another process may get the number of one that is gone. */
-	live->excluded_count = 0;
+	live->excluded_count = 1;
 	r = write_excluded(live);
 	if (r < 0 && r != -ENOENT)
 		log_warning("the list of processes that are kept out can't be written: %s", strerror(-r));
@@ -209,6 +204,7 @@ int live_open(struct live *live, struct instance *instance, const char *session,
 	int r;
 
 	*live = (struct live){ .provider = { .ops = &live_ops }, .instance = instance };
+	live->processes[live->excluded_count++] = getpid();
 	r = probes_open(&live->probes, instance, session, text);
 	if (r < 0)
 		return r;

@@ -6,12 +6,7 @@
 #include "reader/probe.h"
 #include "reader/provider.h"
 
-/* A process that is kept out of the trace. */
-struct live_excluded {
-	uint64_t number; /* the router's for the consumer; LIVE_ROUTER for the router itself */
-	pid_t process;
-};
-
+/* The router's own place among the numbers that it gives its consumers. */
 #define LIVE_ROUTER       UINT64_MAX
 #define LIVE_EXCLUDED_MAX 1024
 
@@ -19,7 +14,9 @@ struct live {
 	struct provider provider;
 	struct instance *instance;
 	struct probes probes;
-	struct live_excluded excluded[LIVE_EXCLUDED_MAX];
+	/* The processes that are kept out of the trace; the reader itself is the first. */
+	pid_t processes[LIVE_EXCLUDED_MAX];
+	uint64_t numbers[LIVE_EXCLUDED_MAX]; /* the router's for the consumer, or LIVE_ROUTER */
 	unsigned int excluded_count;
 };
 

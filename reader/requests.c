@@ -282,8 +282,8 @@ static int consumer(struct reader *reader, struct peer *peer, struct control_mes
 		r = ops->include(reader->provider, request->consumer);
 	else if (!(request->flags & ATTACH_INCLUDE_SELF))
 		r = ops->exclude(reader->provider, request->consumer, identity.pid);
-	/* The process may have ended, and the kernel may lack the means: neither is the consumer's failure. */
-	if (r < 0 && r != -ESRCH && r != -ENOENT)
+	/* A kernel that lacks the means is not the consumer's failure. */
+	if (r < 0 && r != -ENOENT)
 		return refuse(peer, message, EXIT_FAILED, -r, "the consumer's process could not be kept out of the trace");
 	if (request->state == CONSUMER_ATTACHED)
 		reader->consumers++;
