@@ -19,7 +19,7 @@ TREE = HERE.parent.parent
 LABELS = {"integration", "reader", "base", "guest"}
 # Modules of the standard library that are imported late, when something fails or ends.
 LATE = ("difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback", "unittest.mock")
-SETTINGS = ("TRACEFAN_SCALE=0.02", "PYTHONDONTWRITEBYTECODE=1")
+SETTINGS = ("TRACEFAN_SCALE=0.02", "TRACEFAN_GUEST=1", "PYTHONDONTWRITEBYTECODE=1")
 TOOLS = ("setarch",)
 
 

@@ -6,6 +6,7 @@ case was skipped, with the reasons on standard error. The environment says where
 
     TRACEFAN_BUILD     the folder of the built programs
     TRACEFAN_TRACEFS   where tracefs is mounted (default /sys/kernel/tracing)
+    TRACEFAN_GUEST     set in emulated guests, which a test may treat as its own
     TRACEFAN_SCALE     how much of the usual amount of events (default 1; less in emulated guests)
 """
 import contextlib
