@@ -259,7 +259,9 @@ static void a_successor_that_dies_too(void **state)
 	find(f);
 	/* It hung up half way; the one after it serves. */
 	assert_int_equal(tfan_next(f->tfan, &(const struct tfan_event *){ NULL }), 0);
+	pthread_mutex_lock(&f->router.lock);
 	f->router.die_at = 0;
+	pthread_mutex_unlock(&f->router.lock);
 	find(f);
 	assert_int_equal(tfan_next(f->tfan, &(const struct tfan_event *){ NULL }), 0);
 	assert_int_equal(fake_router_requests(&f->router, CONTROL_RESUMED), 1);
