@@ -2,6 +2,8 @@
  * happens. */
 #include "session.h"
 
+#include <limits.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -180,6 +182,78 @@ static void test_pace(void **state)
 	session_release(&session);
 }
 
+static void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+struct hoard {
+	uint32_t slots[256];
+	unsigned int count;
+	unsigned int of_cpu[2];
+	uint64_t busy_zero, sweeps_since;
+};
+
+/* Takes entries and returns no slot. False when there is none. */
+static bool hoard_one(struct session *session, struct hoard *hoard)
+{
+	struct pool_entry entry;
+
+	if (pool_reader_next(&session->pool, &entry) != 1)
+		return false;
+	if (entry.kind == POOL_DATA) {
+		assert_true(hoard->count < 256 && entry.cpu < 2);
+		hoard->slots[hoard->count++] = entry.slot;
+		hoard->of_cpu[entry.cpu]++;
+	}
+	hoard->busy_zero += entry.kind == POOL_BUSY && entry.cpu == 0;
+	hoard->sweeps_since += entry.kind == POOL_SWEEP;
+	return true;
+}
+
+/* A router that waits for word of one CPU before it can let go of the other's slots always gets it. */
+static void test_no_cpu_starves_another(void **state)
+{
+	static const char *const args[] = { "--router-user", "0", "--buffer-size", "1M", "--pool", "64K", NULL };
+	struct marks marks = { .wanted = UINT_MAX };
+	struct hoard hoard = { .count = 0 };
+	struct session session;
+	cpu_set_t before;
+
+	(void)state;
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		skip();
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	assert_true(session_start(&session, args));
+	session_connect(&session);
+	run_on(0);
+	write_marks(&session, 5000);
+	/* Until the first CPU's data has no slot left, and word of the second comes all the same. */
+	while (!hoard.busy_zero || hoard.sweeps_since < 3) {
+		if (!hoard_one(&session, &hoard))
+			usleep(1000);
+	}
+	assert_true(hoard.of_cpu[0] >= 1 && hoard.count < session.pool.slot_count);
+	run_on(1);
+	write_marks(&session, 1);
+	while (!hoard.of_cpu[1]) {
+		if (!hoard_one(&session, &hoard))
+			usleep(1000);
+	}
+	for (unsigned int i = 0; i < hoard.count; i++)
+		pool_reader_return(&session.pool, hoard.slots[i]);
+	assert_int_equal(pool_reader_wake(&session.pool), 0);
+	/* The rest comes, too: what was hoarded wasn't counted. */
+	assert_int_equal(session_stop(&session, count_marks, &marks), 0);
+	assert_true(marks.seen > 0 && marks.seen < 5001);
+	session_release(&session);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
 static int forbid(void **state)
 {
 	static const bool fallback = true;
@@ -204,6 +278,7 @@ int main(void)
 		cmocka_unit_test(test_stop_delivers_the_tail),
 		cmocka_unit_test(test_idle_costs_nothing),
 		cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_no_cpu_starves_another),
 		cmocka_unit_test_setup_teardown(test_markers_arrive, forbid, allow),
 		cmocka_unit_test_setup_teardown(test_backlog_arrives, forbid, allow),
 		cmocka_unit_test_setup_teardown(test_stop_delivers_the_tail, forbid, allow),

@@ -271,7 +271,6 @@ static void test_equal_definitions_share(void **state)
 	struct session *session = &fixture->session;
 	struct control_create other = uprobe("n=%di:u64");
 	struct control_probe_created first, second, third;
-	CLEANUP_FREE char *before = NULL, *after = NULL;
 
 	first = ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
 	/* The name is each consumer's own matter. */
