@@ -103,6 +103,21 @@ static int close_probe(struct provider *provider, uint64_t id, struct control_fa
 	return probe ? probe_unreference(&live_of(provider)->probes, probe, ret_failure) : EXIT_FAILED;
 }
 
+/* Takes the stale ones off the kernel's list, which can only be added to, or cleared: it is written anew. */
+static int purge(struct live *live)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < live->excluded_count; i++) {
+		if (live->numbers[i] == LIVE_STALE)
+			continue;
+		live->numbers[kept] = live->numbers[i];
+		live->processes[kept++] = live->processes[i];
+	}
+	live->excluded_count = kept;
+	return instance_exclude(live->instance, live->processes, live->excluded_count, true);
+}
+
 static int exclude(struct provider *provider, uint64_t number, pid_t process)
 {
 	struct live *live = live_of(provider);
@@ -110,6 +125,8 @@ static int exclude(struct provider *provider, uint64_t number, pid_t process)
 	/* A process that this namespace can't see has no number to write. */
 	if (process <= 0)
 		return 0;
+	if (live->excluded_count == LIVE_EXCLUDED_MAX && purge(live) < 0)
+		return -ENOSPC;
 	if (live->excluded_count == LIVE_EXCLUDED_MAX)
 		return -ENOSPC;
 	live->numbers[live->excluded_count] = number;
@@ -117,42 +134,40 @@ static int exclude(struct provider *provider, uint64_t number, pid_t process)
 	return instance_exclude(live->instance, &process, 1, false);
 }
 
-/* The kernel's list can only be added to, or cleared: it is written anew. For a moment those on it are in the trace; they
- * are ordinary processes there. */
-static int write_excluded(struct live *live)
+/* While the list is written anew the kernel may leave out events of others for some microseconds: it switches
+ * its check of threads on before it has looked at who runs where. So this waits until nobody is attached who
+ * could miss them, or so many have left that one of their numbers might be another process's soon. */
+static int purge_if_due(struct live *live)
 {
-	return instance_exclude(live->instance, live->processes, live->excluded_count, true);
+	unsigned int stale = 0, consumers = 0;
+
+	for (unsigned int i = 1; i < live->excluded_count; i++) {
+		stale += live->numbers[i] == LIVE_STALE;
+		consumers += live->numbers[i] != LIVE_STALE && live->numbers[i] != LIVE_ROUTER;
+	}
+	return stale && (!consumers || stale >= LIVE_STALE_MAX) ? purge(live) : 0;
 }
 
 static int include(struct provider *provider, uint64_t number)
 {
 	struct live *live = live_of(provider);
-	/* The first is this process itself. */
-	unsigned int kept = 1;
 
+	/* The first is this process itself. */
 	for (unsigned int i = 1; i < live->excluded_count; i++) {
 		if (live->numbers[i] == number)
-			continue;
-		live->numbers[kept] = live->numbers[i];
-		live->processes[kept++] = live->processes[i];
+			live->numbers[i] = LIVE_STALE;
 	}
-	if (kept == live->excluded_count)
-		return 0;
-	live->excluded_count = kept;
-	return write_excluded(live);
+	return purge_if_due(live);
 }
 
+/* The router is gone. Its consumers will be back, and are still to miss nothing. */
 static void orphan(struct provider *provider)
 {
 	struct live *live = live_of(provider);
-	int r;
 
 	probes_orphan(&live->probes);
-	/* Another process may get the number of one that is gone. */
-	live->excluded_count = 1;
-	r = write_excluded(live);
-	if (r < 0 && r != -ENOENT)
-		log_warning("the list of processes that are kept out can't be written: %s", strerror(-r));
+	for (unsigned int i = 1; i < live->excluded_count; i++)
+		live->numbers[i] = LIVE_STALE;
 }
 
 static void sweep(struct provider *provider)

@@ -8,7 +8,10 @@
 
 /* The router's own place among the numbers that it gives its consumers. */
 #define LIVE_ROUTER       UINT64_MAX
-#define LIVE_EXCLUDED_MAX 1024
+/* Of a process that need not be kept out any more, but is still on the kernel's list. */
+#define LIVE_STALE        (UINT64_MAX - 1)
+#define LIVE_STALE_MAX    64
+#define LIVE_EXCLUDED_MAX (1024 + LIVE_STALE_MAX)
 
 struct live {
 	struct provider provider;
@@ -16,7 +19,7 @@ struct live {
 	struct probes probes;
 	/* The processes that are kept out of the trace; the reader itself is the first. */
 	pid_t processes[LIVE_EXCLUDED_MAX];
-	uint64_t numbers[LIVE_EXCLUDED_MAX]; /* the router's for the consumer, or LIVE_ROUTER */
+	uint64_t numbers[LIVE_EXCLUDED_MAX]; /* the router's for the consumer, LIVE_ROUTER or LIVE_STALE */
 	unsigned int excluded_count;
 };
 
