@@ -11,8 +11,9 @@
  * loaded, but with no more than that, tries how it is to wait: both for the kernel and for the interval's end. If
  * wake-ups come fast, it is loaded again, and tries half as often from then on.
  *
- * A sweep reads the clock (T), then reads every CPU until one poll(2) of all finds it empty or its share of the pool is
- * used up. No read is in flight between sweeps. */
+ * A sweep looks at all CPUs with one poll(2) and reads from those that have something, until a look finds nothing or each has
+ * used up its share of the pool. Its time T is the clock's before the last look: what that look didn't find isn't there, and
+ * everything that the sweep published is older. No read is in flight between sweeps. */
 #include "reader/raw.h"
 
 #include "base/cleanup.h"
@@ -85,11 +86,11 @@ static int sweep(struct raw *raw, uint64_t *ret_time, bool *ret_empty)
 	uint32_t moved, waiting = 0;
 	int r;
 
-	*ret_time = loop_now();
 	raw->moved = 0;
 	raw->blocked = false;
 	raw_begin(raw);
 	do {
+		*ret_time = loop_now();
 		raw_look(raw);
 		r = raw_round(raw, &moved);
 		raw->moved += moved;
