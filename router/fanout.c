@@ -11,12 +11,17 @@
 
 #define TEXT_PAYLOAD_MAX (128U << 10)
 
+/* On the way of every event: worth a copy at each place of use, so that what is known of the event stays in
+ * registers. */
+#define HOT inline __attribute__((always_inline))
+
 int fanout_init(struct fanout *fanout, struct catalog *catalog, bool text, bool big_endian)
 {
 	memset(fanout, 0, sizeof(*fanout));
 	fanout->catalog = catalog;
 	fanout->text = text;
 	fanout->big_endian = big_endian;
+	fanout->foreign = big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 	fanout->by_type = calloc(1U << 16, sizeof(struct route *));
 	if (!fanout->by_type)
 		return -ENOMEM;
@@ -102,6 +107,11 @@ static int route_make(struct fanout *fanout, struct catalog_event *event, const 
 	if (!route)
 		return r;
 	route->event = event;
+	route->pid_end = UINT32_MAX;
+	if (event && event->pid_offset != UINT16_MAX) {
+		route->pid_offset = event->pid_offset;
+		route->pid_end = event->pid_offset + (uint32_t)sizeof(uint32_t);
+	}
 	route->system = strdup(event ? event->system : "");
 	route->name = strndup(name->at, name->size);
 	if (route->system && route->name)
@@ -213,25 +223,29 @@ void fanout_forget(struct fanout *fanout, struct outlet *outlet)
 		*place = outlet->next_dirty;
 }
 
+/* The name of a thread whose name isn't known. */
+static const char nobody[RECORD_COMM_SIZE];
+
 /* What is the same in an event's record for every consumer. */
 struct event_view {
 	const void *payload;
+	const char *comm; /* RECORD_COMM_SIZE bytes */
+	uint64_t time;
 	uint32_t payload_size;
 	uint32_t size;
-	uint64_t time;
 	int32_t pid;
 	uint16_t cpu;
 	uint8_t flags;
-	char comm[RECORD_COMM_SIZE];
 };
 
-static inline void tell(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+static HOT void tell(struct fanout *fanout, struct trace *trace, const struct event_view *view)
 {
-	struct record_header *record = outlet_reserve(trace->outlet, view->size, view->time);
+	struct outlet *outlet = trace->outlet;
+	struct record_header *record = outlet_reserve(outlet, view->size, view->time);
 
-	if (!trace->outlet->dirty)
-		fanout_touch(fanout, trace->outlet);
-	if (!record) {
+	if (__builtin_expect(!outlet->dirty, 0))
+		fanout_touch(fanout, outlet);
+	if (__builtin_expect(!record, 0)) {
 		trace->ledger.lost_ring++;
 		return;
 	}
@@ -244,11 +258,11 @@ static inline void tell(struct fanout *fanout, struct trace *trace, const struct
 	record->trace_id = trace->id;
 	record->pid = view->pid;
 	record->payload_size = view->payload_size;
-	memcpy(record->comm, view->comm, sizeof(record->comm));
+	memcpy(record->comm, view->comm, RECORD_COMM_SIZE);
 	memcpy(record + 1, view->payload, view->payload_size);
 }
 
-static void tell_filtered(struct fanout *fanout, struct route *route, const struct event_view *view)
+static __attribute__((noinline)) void tell_filtered(struct fanout *fanout, struct route *route, const struct event_view *view)
 {
 	const struct filter_event event = {
 		.payload = view->payload,
@@ -271,26 +285,33 @@ static void tell_filtered(struct fanout *fanout, struct route *route, const stru
 		tell(fanout, users[i], view);
 }
 
-static void tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
+static HOT void tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
 {
-	if (route->changing)
+	if (__builtin_expect(route->changing != 0, 0))
 		fanout_traces_settle(route, view->time, view->cpu);
 	route->told++;
-	for (uint32_t i = 0; i < route->plain_count; i++)
-		tell(fanout, route->plain[i], view);
+	for (struct trace **trace = route->plain, **end = trace + route->plain_count; trace != end; trace++)
+		tell(fanout, *trace, view);
 	if (route->index)
 		tell_filtered(fanout, route, view);
 }
 
 static void see_route(struct fanout *fanout, struct route *route)
 {
-	if (route->all_seen == fanout->all_generation)
-		return;
 	route->all_seen = fanout->all_generation;
 	fanout->unseen(fanout->unseen_context, route);
 }
 
-static inline struct route *event_route(struct fanout *fanout, const struct merge_event *event)
+/* An event that has no route gets one when somebody wants all events. */
+static struct route *unseen_route(struct fanout *fanout, uint16_t type)
+{
+	struct catalog_event *kind = fanout->all_generation ? catalog_by_type(fanout->catalog, type) : NULL;
+	struct route *route;
+
+	return kind && fanout_route(fanout, kind, &route) == 0 ? route : NULL;
+}
+
+static HOT struct route *event_route(struct fanout *fanout, const struct merge_event *event)
 {
 	uint16_t type;
 	struct route *route;
@@ -298,71 +319,72 @@ static inline struct route *event_route(struct fanout *fanout, const struct merg
 	if (event->size < sizeof(type))
 		return NULL;
 	memcpy(&type, event->data, sizeof(type));
-	if (fanout->big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
+	if (fanout->foreign)
 		type = __builtin_bswap16(type);
 	route = fanout->by_type[type];
-	if (!route && fanout->all_generation) {
-		struct catalog_event *kind = catalog_by_type(fanout->catalog, type);
-
-		if (!kind || fanout_route(fanout, kind, &route) < 0)
-			return NULL;
-	}
-	return route;
+	return route ? route : unseen_route(fanout, type);
 }
 
-static inline int32_t event_pid(const struct fanout *fanout, const struct route *route, const struct merge_event *event)
+static HOT int32_t event_pid(const struct fanout *fanout, const struct route *route, const struct merge_event *event)
 {
 	uint32_t pid;
 
-	if (route->event->pid_offset == UINT16_MAX || route->event->pid_offset + sizeof(pid) > event->size)
+	if (route->pid_end > event->size)
 		return -1;
-	memcpy(&pid, event->data + route->event->pid_offset, sizeof(pid));
-	if (fanout->big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
-		pid = __builtin_bswap32(pid);
-	return (int32_t)pid;
+	memcpy(&pid, event->data + route->pid_offset, sizeof(pid));
+	return (int32_t)(fanout->foreign ? __builtin_bswap32(pid) : pid);
 }
 
-static void tell_event(struct fanout *fanout, struct route *route, const struct merge_event *event)
+static HOT void tell_event(struct fanout *fanout, struct route *route, const struct merge_event *event)
 {
-	struct event_view view;
-	const struct task *task;
+	const int32_t pid = event_pid(fanout, route, event);
+	const struct task *task = tasks_find(&fanout->tasks, pid);
+	const bool late = event->time < fanout->last_time;
+	const struct event_view view = {
+		.payload = event->data,
+		.comm = task ? task->comm : nobody,
+		.time = event->time,
+		.payload_size = event->size,
+		.size = (uint32_t)align_up(sizeof(struct record_header) + event->size, RECORD_ALIGN),
+		.pid = pid,
+		.cpu = (uint16_t)event->cpu,
+		.flags = (uint8_t)((late ? RECORD_LATE : 0) | (task ? RECORD_COMM : 0)),
+	};
 
-	view.payload = event->data;
-	view.payload_size = event->size;
-	view.size = (uint32_t)align_up(sizeof(struct record_header) + event->size, RECORD_ALIGN);
-	view.time = event->time;
-	view.pid = event_pid(fanout, route, event);
-	view.cpu = (uint16_t)event->cpu;
-	view.flags = 0;
-	if (event->time < fanout->last_time)
-		view.flags |= RECORD_LATE;
-	else
+	if (!late)
 		fanout->last_time = event->time;
-	task = tasks_find(&fanout->tasks, view.pid);
-	if (task) {
-		memcpy(view.comm, task->comm, sizeof(view.comm));
-		view.flags |= RECORD_COMM;
-	} else {
-		memset(view.comm, 0, sizeof(view.comm));
-	}
 	tell_all(fanout, route, &view);
 }
 
-void fanout_event(struct fanout *fanout, const struct merge_event *event)
+static HOT void take_event(struct fanout *fanout, const struct merge_event *event)
 {
 	struct route *route = event_route(fanout, event);
 
 	fanout->decoded++;
-	if (!route) {
+	if (__builtin_expect(!route, 0)) {
 		fanout->unrouted++;
 		return;
 	}
-	see_route(fanout, route);
+	if (__builtin_expect(route->all_seen != fanout->all_generation, 0))
+		see_route(fanout, route);
 	if (route->trace_count)
 		tell_event(fanout, route, event);
 	/* After it was told: a thread that is renamed still has its old name in the event that says so. */
 	if (route->own)
 		route->own(route->own_context, event);
+}
+
+void fanout_event(struct fanout *fanout, const struct merge_event *event)
+{
+	take_event(fanout, event);
+}
+
+void fanout_drain(struct fanout *fanout, struct merge *merge)
+{
+	struct merge_event event;
+
+	while (merge_next(merge, &event) == 1)
+		take_event(fanout, &event);
 }
 
 static struct route *text_route(struct fanout *fanout, const struct text_line *line)
@@ -380,19 +402,22 @@ static struct route *text_route(struct fanout *fanout, const struct text_line *l
 	return route;
 }
 
-static void text_comm(const struct text_line *line, struct event_view *view)
+/* The flag of a name that is known, or 0. */
+static uint8_t text_comm(const struct text_line *line, char comm[RECORD_COMM_SIZE])
 {
-	memset(view->comm, 0, sizeof(view->comm));
+	memset(comm, 0, RECORD_COMM_SIZE);
 	if (line->comm.size == 5 && memcmp(line->comm.at, "<...>", 5) == 0)
-		return;
-	memcpy(view->comm, line->comm.at, line->comm.size < sizeof(view->comm) - 1 ? line->comm.size : sizeof(view->comm) - 1);
-	view->flags |= RECORD_COMM;
+		return 0;
+	memcpy(comm, line->comm.at, line->comm.size < RECORD_COMM_SIZE - 1 ? line->comm.size : RECORD_COMM_SIZE - 1);
+	return RECORD_COMM;
 }
 
 static void text_tell(struct fanout *fanout, struct route *route, const struct text_joined *joined, const void *payload, size_t size, bool suspect)
 {
 	const struct text_line *line = &joined->line;
+	char comm[RECORD_COMM_SIZE];
 	struct event_view view = {
+		.comm = comm,
 		.payload = payload,
 		.payload_size = (uint32_t)size,
 		.size = (uint32_t)align_up(sizeof(struct record_header) + size, RECORD_ALIGN),
@@ -402,7 +427,7 @@ static void text_tell(struct fanout *fanout, struct route *route, const struct t
 	};
 
 	view.flags = (uint8_t)((suspect ? RECORD_SUSPECT : 0) | (joined->partial ? RECORD_PARTIAL : 0));
-	text_comm(line, &view);
+	view.flags |= text_comm(line, comm);
 	if (line->time < fanout->last_time)
 		view.flags |= RECORD_LATE;
 	else
@@ -432,7 +457,8 @@ int fanout_text(struct fanout *fanout, const struct text_joined *joined)
 		return TEXT_JOIN_DONE;
 	}
 	fanout->decoded++;
-	see_route(fanout, route);
+	if (route->all_seen != fanout->all_generation)
+		see_route(fanout, route);
 	text_tell(fanout, route, joined, payload, size, suspect || (joined->swallowed && !route->guarded) || joined->doubtful);
 	return route->guarded ? TEXT_JOIN_SURE : TEXT_JOIN_DONE;
 }

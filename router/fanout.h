@@ -68,6 +68,8 @@ struct route {
 	struct trace *lone;         /* the only live trace with a filter, or NULL */
 	struct filter_index *index; /* all live traces with a filter, made with the first of them */
 	uint32_t changing;          /* traces that wait or close */
+	/* Where its binary events have the thread's id, and how long they must be to have one; UINT32_MAX: none has. */
+	uint32_t pid_offset, pid_end;
 	uint64_t told;              /* events of this kind so far */
 	uint64_t hits, missed;      /* dynamic probes: the kernel's own counts as of the last account, before filters */
 	uint32_t all_seen; /* the fan-out's all_generation when the all-events consumers got their traces */
@@ -82,6 +84,7 @@ struct route {
 struct fanout {
 	struct catalog *catalog;
 	bool text, big_endian;
+	bool foreign; /* the kernel's byte order is not this machine's */
 	struct route **by_type;  /* 65536 places */
 	struct route *by_name[FANOUT_NAMES];
 	struct route **routes;
@@ -127,6 +130,8 @@ struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id);
 
 /* Tells one event of the merged binary stream to everybody whose it is. */
 void fanout_event(struct fanout *fanout, const struct merge_event *event);
+/* Tells all that the merge gives out. */
+void fanout_drain(struct fanout *fanout, struct merge *merge);
 /* Tells one event of a text stream, unless its text turns out to go on in the next line. Returns an enum
  * text_join_verdict. */
 int fanout_text(struct fanout *fanout, const struct text_joined *joined);

@@ -8,14 +8,18 @@ int merge_init(struct merge *merge, uint32_t cpu_count, const struct page_layout
 {
 	memset(merge, 0, sizeof(*merge));
 	merge->lanes = calloc(cpu_count, sizeof(*merge->lanes));
-	if (!merge->lanes && cpu_count)
+	merge->heap = calloc(cpu_count, sizeof(struct merge_lane *));
+	if ((!merge->lanes || !merge->heap) && cpu_count) {
+		merge_release(merge);
 		return -ENOMEM;
+	}
 	merge->lane_count = cpu_count;
 	merge->layout = layout;
 	merge->hooks = *hooks;
 	for (uint32_t i = 0; i < cpu_count; i++) {
 		merge->lanes[i].cpu = i;
 		merge->lanes[i].slot = MERGE_NO_SLOT;
+		merge->heap[i] = &merge->lanes[i];
 	}
 	return 0;
 }
@@ -25,6 +29,7 @@ void merge_release(struct merge *merge)
 	for (uint32_t i = 0; i < merge->lane_count; i++)
 		free(merge->lanes[i].queue);
 	free(merge->lanes);
+	free(merge->heap);
 	memset(merge, 0, sizeof(*merge));
 }
 
@@ -58,6 +63,8 @@ int merge_add(struct merge *merge, uint32_t cpu, const struct merge_slot *slot)
 			return r;
 	}
 	lane->queue[(lane->queue_head + lane->queue_count++) & (lane->queue_room - 1)] = *slot;
+	if (!lane->open)
+		merge->disordered = true;
 	return 0;
 }
 
@@ -76,6 +83,7 @@ void merge_sweep(struct merge *merge, uint64_t time)
 			lane->empty_until = time;
 		lane->busy = false;
 	}
+	merge->disordered = true;
 }
 
 static uint64_t lane_horizon(const struct merge_lane *lane)
@@ -130,49 +138,95 @@ static bool lane_fill(struct merge *merge, struct merge_lane *lane)
 	return true;
 }
 
-/* The first time at which an event of `lane` has to wait for one of `other`, which has nothing before
- * `time`: of equal times the lower CPU is first. UINT64_MAX: it never has to. */
-static uint64_t lane_limit(const struct merge_lane *lane, const struct merge_lane *other, uint64_t time)
-{
-	return lane->cpu < other->cpu && time < UINT64_MAX ? time + 1 : time;
-}
-
 /* What is known of a lane: its head's time, or, when it has none, the least time that it may still get. */
 static uint64_t lane_time(const struct merge_lane *lane)
 {
 	return lane->open ? lane->head.time : lane_horizon(lane);
 }
 
+static bool lane_before(const struct merge_lane *a, const struct merge_lane *b)
+{
+	const uint64_t x = lane_time(a), y = lane_time(b);
+
+	return x < y || (x == y && a->cpu < b->cpu);
+}
+
+/* The earlier one of the two lanes below `place`; lane_count: there is none. */
+static uint32_t heap_below(const struct merge *merge, uint32_t place)
+{
+	const uint32_t left = 2 * place + 1, right = left + 1;
+
+	if (right < merge->lane_count && lane_before(merge->heap[right], merge->heap[left]))
+		return right;
+	return left < merge->lane_count ? left : merge->lane_count;
+}
+
+/* Moves the lane at `place` down to where it belongs. */
+static void heap_sink(struct merge *merge, uint32_t place)
+{
+	struct merge_lane *lane = merge->heap[place];
+
+	for (;;) {
+		const uint32_t below = heap_below(merge, place);
+
+		if (below == merge->lane_count || !lane_before(merge->heap[below], lane))
+			break;
+		merge->heap[place] = merge->heap[below];
+		place = below;
+	}
+	merge->heap[place] = lane;
+}
+
+/* Puts the heap in order. Every lane that has a slot queued has a head then. */
+static void heap_settle(struct merge *merge)
+{
+	if (merge->disordered) {
+		for (uint32_t i = 0; i < merge->lane_count; i++)
+			(void)lane_fill(merge, &merge->lanes[i]);
+		for (uint32_t i = merge->lane_count / 2; i--;)
+			heap_sink(merge, i);
+		merge->disordered = false;
+	} else if (merge->current) {
+		(void)lane_fill(merge, merge->current);
+		heap_sink(merge, 0);
+	}
+}
+
+/* The first time at which an event of the top lane has to wait for one of another lane. */
+static uint64_t heap_limit(const struct merge *merge)
+{
+	const uint32_t below = heap_below(merge, 0);
+	const struct merge_lane *other;
+	uint64_t time;
+
+	if (below == merge->lane_count)
+		return UINT64_MAX;
+	other = merge->heap[below];
+	time = lane_time(other);
+	return merge->heap[0]->cpu < other->cpu && time < UINT64_MAX ? time + 1 : time;
+}
+
 int merge_next_slow(struct merge *merge, struct merge_event *ret)
 {
-	struct merge_lane *best = NULL;
-	uint64_t limit = UINT64_MAX;
+	struct merge_lane *lane;
 
-	merge->current = NULL;
-	for (uint32_t i = 0; i < merge->lane_count; i++) {
-		struct merge_lane *lane = &merge->lanes[i];
-
-		if (lane_fill(merge, lane) && (!best || lane->head.time < best->head.time))
-			best = lane;
-	}
-	if (!best)
+	if (!merge->lane_count)
 		return 0;
-	for (uint32_t i = 0; i < merge->lane_count; i++) {
-		const struct merge_lane *lane = &merge->lanes[i];
-		uint64_t time = lane == best ? UINT64_MAX : lane_limit(best, lane, lane_time(lane));
-
-		limit = time < limit ? time : limit;
-	}
-	if (best->head.time >= limit)
+	heap_settle(merge);
+	lane = merge->heap[0];
+	if (!lane->open) {
+		merge->current = NULL;
 		return 0;
-	merge->current = best;
-	merge->limit = limit;
-	best->told++;
+	}
+	merge->current = lane;
+	merge->limit = heap_limit(merge);
+	lane->told++;
+	lane->last_time = lane->head.time;
 	*ret = (struct merge_event){
-		.data = best->head.data,
-		.size = best->head.size,
-		.cpu = best->cpu,
-		.time = best->head.time,
+		.data = lane->head.data,
+		.size = lane->head.size,
+		.cpu = lane->cpu,
+		.time = lane->head.time,
 	};
 	return 1;
 }

@@ -5,7 +5,10 @@
  * older (its horizon): an idle CPU's horizon comes from the reader's sweeps.
  *
  * Events of one time are in the order of their CPUs, whatever came first: the order is total and does not
- * depend on when slots arrive, so that a router which takes over from another finds the same one. */
+ * depend on when slots arrive, so that a router which takes over from another finds the same one.
+ *
+ * A heap holds the lanes in the order of what is known of them: their head, or, without one, their horizon. So the
+ * next event is the top lane's, and there is none while the top lane has no head. */
 #ifndef TRACEFAN_ROUTER_MERGE_H
 #define TRACEFAN_ROUTER_MERGE_H
 
@@ -49,10 +52,12 @@ struct merge_hooks {
 
 struct merge {
 	struct merge_lane *lanes;
+	struct merge_lane **heap; /* all of them */
+	bool disordered;          /* lanes got slots or another horizon: the heap has to be made anew */
 	uint32_t lane_count;
 	const struct page_layout *layout;
 	struct merge_hooks hooks;
-	struct merge_lane *current; /* the lane that merge_next returned an event of */
+	struct merge_lane *current; /* the lane that merge_next returned an event of: the heap's top */
 	uint64_t limit;             /* the current lane may go on before this time without another choice */
 };
 
@@ -85,18 +90,20 @@ int merge_next_slow(struct merge *merge, struct merge_event *ret);
 static inline int merge_next(struct merge *merge, struct merge_event *ret)
 {
 	struct merge_lane *lane = merge->current;
+	struct page_event event;
 
 	if (lane) {
-		lane->last_time = lane->head.time;
-		if (page_next(&lane->cursor, &lane->head) == 1) {
-			if (lane->head.time < merge->limit) {
+		if (page_next(&lane->cursor, &event) == 1) {
+			if (event.time < merge->limit) {
 				lane->told++;
-				ret->data = lane->head.data;
-				ret->size = lane->head.size;
-				ret->time = lane->head.time;
+				lane->last_time = event.time;
+				ret->data = event.data;
+				ret->size = event.size;
+				ret->time = event.time;
 				ret->cpu = lane->cpu;
 				return 1;
 			}
+			lane->head = event;
 		} else {
 			lane->open = false;
 		}

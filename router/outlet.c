@@ -20,6 +20,13 @@ void outlet_release(struct outlet *outlet)
 		ring_writer_release(&outlet->ring);
 }
 
+/* Something has to stand before the next event. */
+static void set_due(struct outlet *outlet)
+{
+	outlet->due = true;
+	outlet->until = outlet->ring.reserved;
+}
+
 static uint32_t room_left(enum record_kind kind)
 {
 	switch (kind) {
@@ -138,7 +145,7 @@ void outlet_lost(struct outlet *outlet, enum lost_source source, uint32_t cpu, u
 	if (!count || (unsigned int)source >= LOST_SOURCES)
 		return;
 	merge_lost(&outlet->lost[source], source, cpu, count, from, to);
-	outlet->due = true;
+	set_due(outlet);
 }
 
 struct record_header *outlet_reserve_slow(struct outlet *outlet, size_t size, uint64_t time)
@@ -153,31 +160,34 @@ struct record_header *outlet_reserve_slow(struct outlet *outlet, size_t size, ui
 		if (write_due(outlet))
 			record = ring_writer_reserve(ring, size);
 	}
+	if (ring->overflow == RING_OVERWRITE)
+		outlet->until = ring->reserved + ring_writer_room(ring);
+	else
+		outlet->until = ring->consumed + ring->capacity - OUTLET_MARGIN;
 	if (!record)
 		outlet_lost(outlet, LOST_RING, RECORD_CPU_NONE, 1, time, time);
 	outlet->last_time = time;
 	return record;
 }
 
-
 void outlet_clock(struct outlet *outlet, const struct record_clock *clock)
 {
 	outlet->clock = *clock;
 	outlet->clock_known = true;
-	outlet->due = true;
+	set_due(outlet);
 }
 
 void outlet_gap(struct outlet *outlet, uint64_t time)
 {
 	outlet->gap_time = time;
 	outlet->gap_due = true;
-	outlet->due = true;
+	set_due(outlet);
 }
 
 void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time)
 {
 	outlet->flushes[outlet->flush_count++] = (struct outlet_flush){ .cookie = cookie, .time = time };
-	outlet->due = true;
+	set_due(outlet);
 }
 
 bool outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie)
@@ -194,7 +204,7 @@ void outlet_end(struct outlet *outlet, const struct record_end *end)
 		return;
 	outlet->end = *end;
 	outlet->end_due = true;
-	outlet->due = true;
+	set_due(outlet);
 }
 
 int outlet_publish(struct outlet *outlet)

@@ -439,14 +439,6 @@ static void take_clock(struct router *router, const struct pool_entry *entry)
 	}
 }
 
-static void drain_merge(struct router *router)
-{
-	struct merge_event event;
-
-	while (merge_next(&router->stream.merge, &event) == 1)
-		fanout_event(&router->fanout, &event);
-}
-
 static void take_end(struct router *router, const struct pool_entry *entry)
 {
 	struct record_end end = { .reason = (uint32_t)entry->value };
@@ -454,7 +446,7 @@ static void take_end(struct router *router, const struct pool_entry *entry)
 	for (uint32_t i = 0; i < router->stream.merge.lane_count; i++)
 		router->stream.merge.lanes[i].busy = false;
 	merge_sweep(&router->stream.merge, UINT64_MAX);
-	drain_merge(router);
+	fanout_drain(&router->fanout, &router->stream.merge);
 	(void)text_join_end(&router->stream.text, text_joined, router);
 	marks_end(router);
 	flushes_settle(router);
@@ -578,7 +570,7 @@ int stream_take(struct router *router)
 		take_entry(router, &entry);
 		bytes += entry.kind == POOL_DATA ? entry.length : 0;
 	}
-	drain_merge(router);
+	fanout_drain(&router->fanout, &router->stream.merge);
 	/* The kernel hands out whole events, so what waits for more when nothing is there is complete. */
 	if (r == 0 && router_text(router))
 		(void)text_join_flush(&router->stream.text, text_joined, router);

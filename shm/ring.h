@@ -25,6 +25,9 @@ static inline uint64_t ring_record_max(uint64_t capacity)
 	return capacity / 4 < RECORD_SIZE_MAX ? capacity / 4 : RECORD_SIZE_MAX;
 }
 
+/* No ring refuses a record of this size for its size. */
+#define RING_RECORD_SURE (RING_CAPACITY_MIN / 4)
+
 /* ---- the router's end ---- */
 struct ring_writer {
 	struct segment head;   /* all of SEGMENT_RING: the page and the data twice */
@@ -66,6 +69,21 @@ static inline struct record_header *ring_writer_reserve(struct ring_writer *writ
 
 	if (size > writer->capacity - (position - writer->floor) || size > writer->record_max)
 		return ring_writer_reserve_slow(writer, size);
+	writer->reserved = position + size;
+	return (struct record_header *)(void *)(writer->data + (position & (writer->capacity - 1)));
+}
+
+/* Bytes that ring_writer_reserve gives without a further look at anything. */
+static inline uint64_t ring_writer_room(const struct ring_writer *writer)
+{
+	return writer->capacity - (writer->reserved - writer->floor);
+}
+
+/* The same for a record of at most RING_RECORD_SURE bytes when the caller knows that there is room. */
+static inline struct record_header *ring_writer_take(struct ring_writer *writer, size_t size)
+{
+	const uint64_t position = writer->reserved;
+
 	writer->reserved = position + size;
 	return (struct record_header *)(void *)(writer->data + (position & (writer->capacity - 1)));
 }
