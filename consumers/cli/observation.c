@@ -160,10 +160,14 @@ static int observation_summarize(struct observation *o)
 		message("out of memory");
 		return EXIT_FAILED;
 	}
-	if (o->options->format == OPTIONS_JSON && !o->config->hidden)
+	if (o->options->format == OPTIONS_JSON && !o->config->hidden) {
 		output_json_summary(&o->writer, &summary);
-	else
+	} else {
+		/* Both may lead to the same place, where the account is to stand below what it counts. An error stays with
+		 * the writer, and is told with the rest of the output. */
+		(void)writer_flush(&o->writer);
 		observation_text_summary(&summary);
+	}
 	/* The ledger of a session that others use, too, tells of losses before our time. */
 	lost = o->intake.lost || summary_lost(&summary, o->attachment.config != NULL);
 	summary_release(&summary);

@@ -55,6 +55,13 @@ class Output(unittest.TestCase):
         self.assertEqual(len(lines), 3)
         self.assertRegex(r.stderr.decode(), r"(?m)^PROBE +DECODED .*\na:b +3 +3 +0 +0 +3\nsession: 3 committed")
 
+    def test_the_summary_is_below_the_events_where_both_lead_to_one_place(self):
+        r = subprocess.run([FAKE, "trace", "--session", "finished", "-e", "tracepoint:a:b"], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE)
+        lines = r.stdout.decode().splitlines()
+        self.assertEqual([" a:b path=" in line for line in lines], [True] * 3 + [False] * (len(lines) - 3))
+        self.assertTrue(lines[-1].startswith("session: 3 committed"), lines)
+
     def test_every_byte_comes_back_from_json(self):
         r = trace("hostile", "-n", "255", "-o", "json")
         self.assertEqual(r.returncode, 0)
