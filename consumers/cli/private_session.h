@@ -33,7 +33,7 @@ struct private_session {
 
 #define PRIVATE_SESSION_NONE { .reader = DAEMON_NONE, .router = DAEMON_NONE, .owner = -1 }
 
-/* The path of one of tracefan's programs: beside this one in the build folder, in libexec once installed. Returns 0,
+/* The path of one of tracefan's programs: beside this one in the build folder, in sbin or libexec once installed. Returns 0,
  * -ENOENT, or another negative errno. */
 int private_session_program(const char *name, char *path, size_t size);
 
