@@ -60,6 +60,9 @@ void router_end(struct router *router, const struct record_end *end)
 	router->ending = true;
 	router->end = *end;
 	router->end_deadline = router_now() + END_PATIENCE_NS;
+	if (router->fanout.all_generation && router->fanout.unrouted)
+		log_note("%" PRIu64 " events are of kinds that no format file tells of: they are counted, and not shown",
+			router->fanout.unrouted);
 	if (stream_account(router, 0, 0) < 0)
 		router_accounted(router, NULL);
 }
