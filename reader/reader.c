@@ -5,7 +5,7 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "reader/identity.h"
+#include "reader/reader_start.h"
 #include "reader/requests.h"
 #include "reader/sandbox.h"
 #include "shm/control.h"
@@ -16,32 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of a replay's pool. */
-#define REPLAY_POOL (UINT64_C(64) << 20)
-/* What one read of trace_pipe brings at most. */
-#define TEXT_SLOT 8192
 /* How long the router is waited for after the end, each time that it shows signs of life. */
 #define LAST_CALL 5000000000
-/* Watches beside the CPUs': listeners, signals, owner, slots, hotplug, router, operators. */
-#define WATCHES_MORE 16
-
-static int fail(struct reader *reader, int status, int error, const char *what)
-{
-	log_error("%s: %s", what, strerror(error < 0 ? -error : error));
-	reader->status = status;
-	return error;
-}
-
-static int tell(struct reader *reader, const struct tracedir_problem *problem, int error)
-{
-	log_error("%s", problem->message);
-	reader->status = problem->status;
-	return error;
-}
 
 /* ---- the way to the end ---- */
 
@@ -224,182 +203,21 @@ static int watch_all(struct reader *reader)
 
 /* ---- the start ---- */
 
-static int start_directory(struct reader *reader)
-{
-	struct session_dir_owners owners = { .router = reader->router_uid, .group = SESSION_DIR_NO_GROUP };
-	struct sockaddr_un address = { 0 };
-	socklen_t size = sizeof(address) - 1;
-	struct tracedir_problem problem;
-	int r = session_dir_open(reader->options->directory, reader->options->session, &reader->dir, &problem);
-
-	if (reader->policy.has_group)
-		owners.group = reader->policy.group;
-	if (!r)
-		r = session_dir_listen(&reader->dir, &owners, &problem);
-	if (r < 0)
-		return tell(reader, &problem, r);
-	/* What the kernel says of the listener is what it will say of each connection. */
-	if (getsockname(reader->dir.consumers, (struct sockaddr *)&address, &size) < 0)
-		return fail(reader, EXIT_FAILED, -errno, "consumers' socket");
-	memcpy(reader->consumers_path, address.sun_path, sizeof(reader->consumers_path));
-	return 0;
-}
-
-static int start_instance(struct reader *reader)
-{
-	const struct instance_wish wish = {
-		.buffer_size = reader->options->buffer_size, .subbuf_size = reader->options->subbuf_size
-	};
-	struct tracedir_problem problem;
-	int root = tracedir_open(reader->options->tracefs, &problem), r;
-
-	if (root < 0)
-		return tell(reader, &problem, root);
-	r = instance_create(root, reader->options->session, &wish, &reader->instance, &problem);
-	if (r < 0) {
-		(void)close_fd(root);
-		return tell(reader, &problem, r);
-	}
-	reader->has_instance = true;
-	r = live_open(&reader->live, &reader->instance, reader->options->session, reader->options->source == OPTIONS_TEXT);
-	if (r < 0)
-		return fail(reader, EXIT_FAILED, r, "probes");
-	reader->provider = &reader->live.provider;
-	reader->provider->source = reader->options->source == OPTIONS_TEXT ? SOURCE_TEXT : SOURCE_RAW;
-	return 0;
-}
-
-/* A few slots per CPU at least: less would make every CPU wait for every other. */
-static int start_pool(struct reader *reader, uint32_t slot_size, uint32_t cpus)
-{
-	uint64_t count = reader->options->pool_size / slot_size, least = 4 * (uint64_t)cpus;
-	int r;
-
-	if (least > POOL_SLOT_COUNT_MAX)
-		least = POOL_SLOT_COUNT_MAX;
-	if (count < least || count > POOL_SLOT_COUNT_MAX) {
-		count = count < least ? least : POOL_SLOT_COUNT_MAX;
-		log_note("the pool has %llu slots of %u bytes: at least 4 per CPU, at most %u",
-			(unsigned long long)count, slot_size, POOL_SLOT_COUNT_MAX);
-	}
-	r = pool_writer_create((uint32_t)count, slot_size, &reader->pool);
-	if (r < 0)
-		return fail(reader, EXIT_FAILED, r, "slot pool");
-	reader->has_pool = true;
-	return 0;
-}
-
-static int open_source(struct reader *reader, bool uring)
-{
-	int r = loop_open(uring, reader->instance.cpu_count + WATCHES_MORE, &reader->loop);
-
-	if (r < 0)
-		return r;
-	if (reader->options->source == OPTIONS_TEXT)
-		r = source_text_open(&reader->instance, reader->provider->tag, &reader->loop, &reader->pool,
-			reader->options->interval, &reader->source);
-	else
-		r = source_raw_open(&reader->instance, &reader->loop, &reader->pool, reader->options->interval,
-			&reader->source);
-	if (r < 0)
-		loop_close(&reader->loop);
-	return r;
-}
-
-static int start_source(struct reader *reader)
-{
-	bool text = reader->options->source == OPTIONS_TEXT;
-	int r = start_pool(reader, text ? TEXT_SLOT : reader->instance.subbuf_size, reader->instance.cpu_count);
-
-	if (r < 0)
-		return r;
-	r = open_source(reader, true);
-	if (r < 0 && r != -EBUSY) {
-		log_warning("io_uring can't be used here (%s): reading by poll and read instead", strerror(-r));
-		reader->flags |= SESSION_FALLBACK;
-		r = open_source(reader, false);
-	}
-	if (r == -EBUSY)
-		return fail(reader, EXIT_BUSY, r, "reading of the instance");
-	return r < 0 ? fail(reader, r == -EPROTO ? EXIT_MISSING : EXIT_FAILED, r, "reading of the instance") : 0;
-}
-
-static int open_replay(struct reader *reader, struct tracedir_problem *problem)
-{
-	const char *input = reader->options->input;
-
-	switch (reader->options->source) {
-	case OPTIONS_TEXT_FILE:
-		return replay_text_open(input, &reader->replay, problem);
-	case OPTIONS_PAGES:
-		return replay_pages_open(input, &reader->replay, problem);
-	default:
-		return replay_recording_open(input, &reader->replay, problem);
-	}
-}
-
-/* The recorded session's pool may have been large, and its entries come in an order that counts on it. Slots cost memory
- * only once they are used, and the last returned is used first. */
-static uint32_t replay_slots(const struct reader *reader)
-{
-	uint64_t count = REPLAY_POOL / reader->replay->slot_size;
-
-	return count > POOL_SLOT_COUNT_MAX ? POOL_SLOT_COUNT_MAX : (uint32_t)count;
-}
-
-static int start_replay(struct reader *reader)
-{
-	struct tracedir_problem problem;
-	int r = open_replay(reader, &problem);
-
-	if (r < 0)
-		return tell(reader, &problem, r);
-	recorded_open(&reader->recorded, reader->replay);
-	reader->provider = &reader->recorded.provider;
-	reader->policy.file = true;
-	r = pool_writer_create(replay_slots(reader), reader->replay->slot_size, &reader->pool);
-	if (r < 0)
-		return fail(reader, EXIT_FAILED, r, "slot pool");
-	reader->has_pool = true;
-	/* Files are always ready, so there is nothing that a ring could wait for. */
-	r = loop_open(false, WATCHES_MORE, &reader->loop);
-	if (!r)
-		r = source_file_open(reader->replay, &reader->recorded.asked, &reader->loop, &reader->pool,
-			reader->options->interval, &reader->source);
-	return r < 0 ? fail(reader, EXIT_FAILED, r, "replay") : 0;
-}
-
-static bool is_live(const struct reader *reader)
-{
-	return reader->options->source == OPTIONS_RAW || reader->options->source == OPTIONS_TEXT;
-}
-
 static int start(struct reader *reader)
 {
-	const char *missing = NULL;
-	int r = identity_resolve(reader->options, &reader->router_uid, &reader->policy, &missing);
+	int r = reader_start(reader);
 
-	if (r < 0) {
-		log_error("no such user or group: %s", missing);
-		reader->status = EXIT_USAGE;
-		return r;
-	}
-	r = start_directory(reader);
-	if (!r && is_live(reader))
-		r = start_instance(reader);
-	if (!r)
-		r = is_live(reader) ? start_source(reader) : start_replay(reader);
 	if (r < 0)
 		return r;
 	r = watch_all(reader);
 	if (r < 0)
-		return fail(reader, EXIT_FAILED, r, "event loop");
+		return reader_fail(reader, EXIT_FAILED, r, "event loop");
 	/* While there is still a right to connect to it. */
 	r = process_notify_open(&reader->notify);
 	if (r < 0)
-		return fail(reader, EXIT_FAILED, r, "readiness socket");
+		return reader_fail(reader, EXIT_FAILED, r, "readiness socket");
 	r = sandbox_enter();
-	return r < 0 ? fail(reader, EXIT_FAILED, r, "giving up privileges") : 0;
+	return r < 0 ? reader_fail(reader, EXIT_FAILED, r, "giving up privileges") : 0;
 }
 
 static void announce(struct reader *reader)
@@ -437,7 +255,7 @@ static void run(struct reader *reader)
 		if (!r && reader->state != READER_ENDED)
 			r = reader->source->ops->step(reader->source, now);
 		if (r < 0) {
-			(void)fail(reader, EXIT_FAILED, r, "the session is interrupted");
+			(void)reader_fail(reader, EXIT_FAILED, r, "the session is interrupted");
 			reader->end_reason = END_ERROR;
 			end_stream(reader);
 			return;
@@ -484,7 +302,7 @@ static void end(struct reader *reader)
 	if (reader->has_instance) {
 		r = instance_remove(&reader->instance);
 		if (r < 0)
-			(void)fail(reader, reader->status ? reader->status : EXIT_FAILED, r, "removal of the instance");
+			(void)reader_fail(reader, reader->status ? reader->status : EXIT_FAILED, r, "removal of the instance");
 	}
 	replay_close(reader->replay);
 	session_dir_remove(&reader->dir);
