@@ -58,7 +58,9 @@ void facts_add(struct facts *facts, uint32_t fact, uint32_t id, const void *data
 
 int facts_blob(const struct facts *facts, const char *name)
 {
-	return facts->error ? facts->error : segment_blob_create(name, facts->data ? facts->data : "", facts->size);
+	return facts->error
+		       ? facts->error
+		       : segment_blob_create(name, facts->data ? facts->data : "", facts->size);
 }
 
 /* Adds a file of tracefs; one that this kernel lacks is left out. */
@@ -78,7 +80,8 @@ int facts_of_kernel(const struct instance *instance)
 	struct facts facts = { 0 };
 	int fd;
 
-	/* The instance's own, since its sub-buffers may be of another size than the top-level buffer's. */
+	/* The instance's own, since its sub-buffers may be of another size than the top-level
+	 * buffer's. */
 	add_file(&facts, instance->dir, "events/header_page", FACT_HEADER_PAGE, 0);
 	add_file(&facts, instance->dir, "events/header_event", FACT_HEADER_EVENT, 0);
 	add_file(&facts, instance->root, "printk_formats", FACT_PRINTK_FORMATS, 0);

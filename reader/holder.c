@@ -37,9 +37,11 @@ static bool is_wanted(int fds, const char *fd, const struct wanted *wanted)
 	ssize_t n;
 
 	if (!wanted->below_size)
-		return !fstatat(fds, fd, &st, 0) && st.st_dev == wanted->file.st_dev && st.st_ino == wanted->file.st_ino;
+		return !fstatat(fds, fd, &st, 0) && st.st_dev == wanted->file.st_dev &&
+		       st.st_ino == wanted->file.st_ino;
 	n = readlinkat(fds, fd, target, sizeof(target));
-	return n > (ssize_t)wanted->below_size && !memcmp(target, wanted->below, wanted->below_size);
+	return n > (ssize_t)wanted->below_size &&
+	       !memcmp(target, wanted->below, wanted->below_size);
 }
 
 static bool has_open(int proc, const char *pid, const struct wanted *wanted)

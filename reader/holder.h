@@ -4,8 +4,8 @@
 
 #include <sys/types.h>
 
-/* A process other than this one that has the file in the folder open, or with NULL any file below the folder; 0 when none
- * is visible. Leaves errno as it is. */
+/* A process other than this one that has the file in the folder open, or with NULL any file below
+ * the folder; 0 when none is visible. Leaves errno as it is. */
 pid_t holder_find(int folder, const char *file);
 
 #endif

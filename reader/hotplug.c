@@ -13,7 +13,8 @@
 int hotplug_open(void)
 {
 	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = KERNEL_GROUP };
-	CLEANUP_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+	CLEANUP_CLOSE int fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
 
 	if (fd < 0)
 		return -errno;
@@ -30,7 +31,8 @@ bool hotplug_read(int fd)
 		struct sockaddr_nl from = { 0 };
 		socklen_t size = sizeof(from);
 		char text[4096];
-		ssize_t n = recvfrom(fd, text, sizeof(text) - 1, 0, (struct sockaddr *)&from, &size);
+		ssize_t n =
+			recvfrom(fd, text, sizeof(text) - 1, 0, (struct sockaddr *)&from, &size);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -42,8 +44,10 @@ bool hotplug_read(int fd)
 		if (n < 0)
 			return cpu;
 		text[n] = '\0';
-		/* "online@/devices/system/cpu/cpu1"; port 0 is the kernel, anybody else is not believed. */
-		if (size == sizeof(from) && !from.nl_pid && !strncmp(text, "online@", 7) && strstr(text, "/cpu/cpu"))
+		/* "online@/devices/system/cpu/cpu1"; port 0 is the kernel, anybody else is not
+		 * believed. */
+		if (size == sizeof(from) && !from.nl_pid && !strncmp(text, "online@", 7) &&
+			strstr(text, "/cpu/cpu"))
 			cpu = true;
 	}
 }

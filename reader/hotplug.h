@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Opens the kernel's uevent socket (netlink). Returns the descriptor, owned by the caller, or -errno: in a container
- * there may be none, and then a late CPU is found by the next sweep. */
+/* Opens the kernel's uevent socket (netlink). Returns the descriptor, owned by the caller, or
+ * -errno: in a container there may be none, and then a late CPU is found by the next sweep. */
 int hotplug_open(void);
 
 /* Takes all waiting uevents; true when one of them, or one that was lost, tells of a CPU. */

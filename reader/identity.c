@@ -27,7 +27,8 @@ static bool find_user(const char *name, uid_t *ret)
 	return true;
 }
 
-static int resolve_router(const struct reader_options *options, uid_t *ret, const char **ret_missing)
+static int resolve_router(
+	const struct reader_options *options, uid_t *ret, const char **ret_missing)
 {
 	/* Without root the router can only be the caller's own. */
 	if (geteuid() != 0) {
@@ -42,11 +43,12 @@ static int resolve_router(const struct reader_options *options, uid_t *ret, cons
 	return find_user("tracefan-router", ret) || find_user("nobody", ret) ? 0 : -ENOENT;
 }
 
-int identity_resolve(const struct reader_options *options, uid_t *ret_router, struct policy *ret_policy,
-	const char **ret_missing)
+int identity_resolve(const struct reader_options *options, uid_t *ret_router,
+	struct policy *ret_policy, const char **ret_missing)
 {
 	const char *name = options->group ? options->group : "tracefan";
-	/* Who isn't root can give a socket to a group only if they are in it, so they have to ask for one. */
+	/* Who isn't root can give a socket to a group only if they are in it, so they have to ask
+	 * for one. */
 	const struct group *group = options->group || geteuid() == 0 ? getgrnam(name) : NULL;
 	struct policy policy = { .has_group = group != NULL };
 

@@ -21,7 +21,8 @@
 #include <tracefs.h>
 #include <unistd.h>
 
-/* How often the removal of an instance is tried, after pauses that double up to a most: two seconds in all. */
+/* How often the removal of an instance is tried, after pauses that double up to a most: two seconds
+ * in all. */
 #define REMOVE_TRIES        24
 #define REMOVE_PAUSE_NS     2000000
 #define REMOVE_PAUSE_MAX_NS 100000000
@@ -31,16 +32,32 @@ static const struct {
 	const char *name;
 	const char *value;
 } instance_options[] = {
-	{ "overwrite", "1" },       { "context-info", "1" },  { "irq-info", "1" },        { "markers", "1" },
-	{ "record-tgid", "0" },     { "record-cmd", "1" },    { "latency-format", "0" },  { "raw", "0" },
-	{ "hex", "0" },             { "bin", "0" },           { "block", "0" },           { "annotate", "0" },
-	{ "event-fork", "0" },      { "stacktrace", "0" },    { "userstacktrace", "0" },  { "fields", "0" },
-	{ "disable_on_free", "0" }, { "sym-userobj", "0" },   { "copy_trace_marker", "0" },
+	{ "overwrite", "1" },
+	{ "context-info", "1" },
+	{ "irq-info", "1" },
+	{ "markers", "1" },
+	{ "record-tgid", "0" },
+	{ "record-cmd", "1" },
+	{ "latency-format", "0" },
+	{ "raw", "0" },
+	{ "hex", "0" },
+	{ "bin", "0" },
+	{ "block", "0" },
+	{ "annotate", "0" },
+	{ "event-fork", "0" },
+	{ "stacktrace", "0" },
+	{ "userstacktrace", "0" },
+	{ "fields", "0" },
+	{ "disable_on_free", "0" },
+	{ "sym-userobj", "0" },
+	{ "copy_trace_marker", "0" },
 };
 
-static int fail(struct tracedir_problem *problem, int status, int error, const char *what, const char *name)
+static int fail(
+	struct tracedir_problem *problem, int status, int error, const char *what, const char *name)
 {
-	(void)snprintf(problem->message, sizeof(problem->message), "%s \"%s\": %s", what, name, strerror(-error));
+	(void)snprintf(problem->message, sizeof(problem->message), "%s \"%s\": %s", what, name,
+		strerror(-error));
 	problem->status = status;
 	return error;
 }
@@ -76,10 +93,12 @@ static int set_subbuf_size(struct instance *instance, uint64_t wish)
 	if (wish && wish != page)
 		r = set_number(instance->dir, "buffer_subbuf_size_kb", wish / 1024);
 	if (r == -ENOENT)
-		log_note("this kernel's sub-buffers have %llu bytes, the wished %llu need Linux 6.8",
+		log_note(
+			"this kernel's sub-buffers have %llu bytes, the wished %llu need Linux 6.8",
 			(unsigned long long)page, (unsigned long long)wish);
 	else if (r < 0)
-		log_note("sub-buffers of %llu bytes were refused: %s", (unsigned long long)wish, strerror(-r));
+		log_note("sub-buffers of %llu bytes were refused: %s", (unsigned long long)wish,
+			strerror(-r));
 	r = get_number(instance->dir, "buffer_subbuf_size_kb", &effective);
 	effective = r < 0 ? page : effective * 1024;
 	/* The size that counts is the one which the kernel says now. */
@@ -99,7 +118,8 @@ static uint64_t clamp_buffer_size(uint64_t wish)
 	most = (uint64_t)info.totalram * info.mem_unit / 8 / (uint64_t)cpus;
 	if (wish <= most)
 		return wish;
-	log_note("buffer of %llu KiB per CPU cut to %llu KiB: %ld CPUs stay under an eighth of the memory",
+	log_note("buffer of %llu KiB per CPU cut to %llu KiB: %ld CPUs stay under an eighth of the "
+		 "memory",
 		(unsigned long long)(wish / 1024), (unsigned long long)(most / 1024), cpus);
 	return most;
 }
@@ -115,10 +135,11 @@ static int set_buffer_size(struct instance *instance, uint64_t wish)
 	if (r < 0)
 		return r;
 	instance->buffer_size = effective * 1024;
-	/* The kernel rounds up to whole sub-buffers and keeps one more; anything else is worth a word. */
+	/* The kernel rounds up to whole sub-buffers and keeps one more; anything else is worth a
+	 * word. */
 	if (instance->buffer_size < size / 1024 * 1024)
-		log_note("buffer is %llu KiB per CPU, %llu were asked for", (unsigned long long)effective,
-			(unsigned long long)(size / 1024));
+		log_note("buffer is %llu KiB per CPU, %llu were asked for",
+			(unsigned long long)effective, (unsigned long long)(size / 1024));
 	return 0;
 }
 
@@ -153,7 +174,8 @@ static void set_options(struct instance *instance)
 	}
 }
 
-static int set_up(struct instance *instance, const struct instance_wish *wish, struct tracedir_problem *problem)
+static int set_up(struct instance *instance, const struct instance_wish *wish,
+	struct tracedir_problem *problem)
 {
 	const pid_t self = getpid();
 	int r = tracedir_write(instance->dir, "trace_clock", "mono");
@@ -161,8 +183,8 @@ static int set_up(struct instance *instance, const struct instance_wish *wish, s
 	if (r < 0)
 		return fail(problem, EXIT_MISSING, r, "trace clock \"mono\" in", instance->name);
 	set_options(instance);
-	/* 50 would keep a poll silent until a CPU's buffer is half full. Kernels before 5.0 lack the file
-	 * and wake at every event. */
+	/* 50 would keep a poll silent until a CPU's buffer is half full. Kernels before 5.0 lack
+	 * the file and wake at every event. */
 	r = tracedir_write(instance->dir, "buffer_percent", "0");
 	if (r < 0 && r != -ENOENT)
 		return fail(problem, EXIT_FAILED, r, "buffer_percent of", instance->name);
@@ -175,8 +197,11 @@ static int set_up(struct instance *instance, const struct instance_wish *wish, s
 	if (r < 0)
 		return fail(problem, EXIT_MISSING, r, "per_cpu of", instance->name);
 	r = instance_exclude(instance, &self, 1, false);
-	/* Without the file (before 5.7) the reader's own events are in the trace; that is no reason to fail. */
-	return r < 0 && r != -ENOENT ? fail(problem, EXIT_FAILED, r, "set_event_notrace_pid of", instance->name) : 0;
+	/* Without the file (before 5.7) the reader's own events are in the trace; that is no reason
+	 * to fail. */
+	return r < 0 && r != -ENOENT
+		       ? fail(problem, EXIT_FAILED, r, "set_event_notrace_pid of", instance->name)
+		       : 0;
 }
 
 static void instance_path(const char *session, char *path, size_t size)
@@ -192,8 +217,8 @@ static int hold(int dir, const char *name, struct tracedir_problem *problem)
 	if (r != -EBUSY)
 		return r < 0 ? fail(problem, EXIT_FAILED, r, "lock of", name) : 0;
 	problem->status = EXIT_BUSY;
-	(void)snprintf(problem->message, sizeof(problem->message), "session's instance %s is held by process %d", name,
-		(int)holder);
+	(void)snprintf(problem->message, sizeof(problem->message),
+		"session's instance %s is held by process %d", name, (int)holder);
 	return r;
 }
 
@@ -223,7 +248,8 @@ static int remove_folder(int root, const char *path)
 	return -EBUSY;
 }
 
-/* Makes sure that nobody holds what is there, and switches its events off. Returns 1, 0 when nothing is there, or -errno. */
+/* Makes sure that nobody holds what is there, and switches its events off. Returns 1, 0 when
+ * nothing is there, or -errno. */
 static int silence(int root, const char *path, struct tracedir_problem *problem)
 {
 	CLEANUP_CLOSE int dir = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -242,14 +268,16 @@ static int silence(int root, const char *path, struct tracedir_problem *problem)
 /* The folder stays while somebody reads a file of it. */
 static int fail_removal(int root, const char *path, int error, struct tracedir_problem *problem)
 {
-	CLEANUP_CLOSE int dir = error == -EBUSY ? openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	CLEANUP_CLOSE int dir =
+		error == -EBUSY ? openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	pid_t holder = dir < 0 ? 0 : holder_find(dir, NULL);
 
 	if (!holder)
-		return fail(problem, error == -EBUSY ? EXIT_BUSY : EXIT_FAILED, error, "removal of", path);
+		return fail(problem, error == -EBUSY ? EXIT_BUSY : EXIT_FAILED, error, "removal of",
+			path);
 	problem->status = EXIT_BUSY;
-	(void)snprintf(problem->message, sizeof(problem->message), "%s can't be removed: process %d has a file of it open",
-		path, (int)holder);
+	(void)snprintf(problem->message, sizeof(problem->message),
+		"%s can't be removed: process %d has a file of it open", path, (int)holder);
 	return error;
 }
 
@@ -271,14 +299,15 @@ int instance_remove_leftovers(int root, const char *session, struct tracedir_pro
 	}
 	r = probe_remove_group(root, group, &removed);
 	if (removed)
-		log_note("removed %u probes of %s, which an earlier reader left behind", removed, group);
+		log_note("removed %u probes of %s, which an earlier reader left behind", removed,
+			group);
 	if (r < 0)
 		log_warning("some probes of %s could not be removed: %s", group, strerror(-r));
 	return 0;
 }
 
-int instance_create(int root, const char *session, const struct instance_wish *wish, struct instance *ret,
-	struct tracedir_problem *ret_problem)
+int instance_create(int root, const char *session, const struct instance_wish *wish,
+	struct instance *ret, struct tracedir_problem *ret_problem)
 {
 	struct instance instance = { .root = root, .dir = -1 };
 	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX];
@@ -290,10 +319,12 @@ int instance_create(int root, const char *session, const struct instance_wish *w
 	(void)snprintf(instance.name, sizeof(instance.name), "%s", path + strlen("instances/"));
 	instance.handle = tracefs_instance_create(instance.name);
 	if (!instance.handle)
-		return fail(ret_problem, errno == EACCES || errno == EPERM ? EXIT_NOT_PERMITTED : EXIT_FAILED,
+		return fail(ret_problem,
+			errno == EACCES || errno == EPERM ? EXIT_NOT_PERMITTED : EXIT_FAILED,
 			errno ? -errno : -EIO, "making of instance", instance.name);
 	instance.dir = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = instance.dir < 0 ? fail(ret_problem, EXIT_FAILED, -errno, "opening of", path) : hold(instance.dir, path, ret_problem);
+	r = instance.dir < 0 ? fail(ret_problem, EXIT_FAILED, -errno, "opening of", path)
+			     : hold(instance.dir, path, ret_problem);
 	if (!r)
 		r = set_up(&instance, wish, ret_problem);
 	if (r < 0) {
@@ -348,7 +379,8 @@ static int add_threads(pid_t process, char **text, size_t *length)
 	return r;
 }
 
-int instance_exclude(const struct instance *instance, const pid_t *processes, size_t count, bool afresh)
+int instance_exclude(
+	const struct instance *instance, const pid_t *processes, size_t count, bool afresh)
 {
 	CLEANUP_FREE char *text = NULL;
 	size_t length = 0;

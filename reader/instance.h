@@ -1,4 +1,5 @@
-/* The session's own instance in tracefs. The top-level buffer and other instances are never touched. */
+/* The session's own instance in tracefs. The top-level buffer and other instances are never
+ * touched. */
 #ifndef TRACEFAN_READER_INSTANCE_H
 #define TRACEFAN_READER_INSTANCE_H
 
@@ -20,7 +21,10 @@ struct instance {
 	uint32_t subbuf_size; /* bytes, effective */
 	uint32_t cpu_count;   /* per_cpu/cpu0 .. cpu_count - 1: every possible CPU */
 };
-#define INSTANCE_NONE { .root = -1, .dir = -1 }
+#define INSTANCE_NONE                                                                              \
+	{                                                                                          \
+		.root = -1, .dir = -1                                                              \
+	}
 
 /* What the command line asks for; `instance_create` says in the log what it had to change. */
 struct instance_wish {
@@ -28,11 +32,11 @@ struct instance_wish {
 	uint64_t subbuf_size; /* 0: the kernel's choice */
 };
 
-/* Makes and sets up the instance of a session, taking `root` over on success. What a dead reader of the
- * same session left behind is removed first; if a living one holds it, returns -EBUSY. On failure nothing is
- * left and *ret_problem says why. */
-int instance_create(int root, const char *session, const struct instance_wish *wish, struct instance *ret,
-	struct tracedir_problem *ret_problem);
+/* Makes and sets up the instance of a session, taking `root` over on success. What a dead reader of
+ * the same session left behind is removed first; if a living one holds it, returns -EBUSY. On
+ * failure nothing is left and *ret_problem says why. */
+int instance_create(int root, const char *session, const struct instance_wish *wish,
+	struct instance *ret, struct tracedir_problem *ret_problem);
 
 /* Disables all events of the instance. Returns 0 or -errno. */
 int instance_disable(const struct instance *instance);
@@ -43,16 +47,18 @@ int instance_reset(const struct instance *instance);
 /* Writes one text to the instance's trace_marker. */
 int instance_mark(const struct instance *instance, const char *text);
 
-/* Keeps the threads of these processes out of the trace, beside those that are kept out already, or, `afresh`, only them.
- * A process that is gone is passed over. Returns 0 or -errno (-ENOENT: the kernel can't do it). */
-int instance_exclude(const struct instance *instance, const pid_t *processes, size_t count, bool afresh);
+/* Keeps the threads of these processes out of the trace, beside those that are kept out already,
+ * or, `afresh`, only them. A process that is gone is passed over. Returns 0 or -errno (-ENOENT: the
+ * kernel can't do it). */
+int instance_exclude(
+	const struct instance *instance, const pid_t *processes, size_t count, bool afresh);
 
-/* Removes the instance; the kernel may hold it for a moment after the last descriptor is closed, so this
- * tries again for a bounded time. Returns 0 or -errno; closes everything either way. */
+/* Removes the instance; the kernel may hold it for a moment after the last descriptor is closed, so
+ * this tries again for a bounded time. Returns 0 or -errno; closes everything either way. */
 int instance_remove(struct instance *instance);
 
-/* Removes what a dead reader of the session left: instance and probes. Returns 0 (also when there was
- * nothing), -EBUSY when it is held, or -errno. */
+/* Removes what a dead reader of the session left: instance and probes. Returns 0 (also when there
+ * was nothing), -EBUSY when it is held, or -errno. */
 int instance_remove_leftovers(int root, const char *session, struct tracedir_problem *ret_problem);
 
 #endif

@@ -60,8 +60,8 @@ static int create(struct provider *provider, const struct control_create *create
 		return r;
 	format = format_blob(probes, probe);
 	if (format < 0) {
-		control_failure_set(ret_failure, format, -1, "format of %s:%s: %s", probe->system, probe->event,
-			strerror(-format));
+		control_failure_set(ret_failure, format, -1, "format of %s:%s: %s", probe->system,
+			probe->event, strerror(-format));
 		(void)probe_unreference(probes, probe, &ignored);
 		return EXIT_FAILED;
 	}
@@ -82,28 +82,34 @@ static struct probe *find(struct provider *provider, uint64_t id, struct control
 	return NULL;
 }
 
-static int enable(struct provider *provider, uint64_t id, bool enabled, struct control_failure *ret_failure)
+static int enable(
+	struct provider *provider, uint64_t id, bool enabled, struct control_failure *ret_failure)
 {
 	struct probe *probe = find(provider, id, ret_failure);
 
-	return probe ? probe_set_enabled(&live_of(provider)->probes, probe, enabled, ret_failure) : EXIT_FAILED;
+	return probe ? probe_set_enabled(&live_of(provider)->probes, probe, enabled, ret_failure)
+		     : EXIT_FAILED;
 }
 
-static int filter(struct provider *provider, uint64_t id, const char *text, struct control_failure *ret_failure)
+static int filter(struct provider *provider, uint64_t id, const char *text,
+	struct control_failure *ret_failure)
 {
 	struct probe *probe = find(provider, id, ret_failure);
 
-	return probe ? probe_set_filter(&live_of(provider)->probes, probe, text, ret_failure) : EXIT_FAILED;
+	return probe ? probe_set_filter(&live_of(provider)->probes, probe, text, ret_failure)
+		     : EXIT_FAILED;
 }
 
 static int close_probe(struct provider *provider, uint64_t id, struct control_failure *ret_failure)
 {
 	struct probe *probe = find(provider, id, ret_failure);
 
-	return probe ? probe_unreference(&live_of(provider)->probes, probe, ret_failure) : EXIT_FAILED;
+	return probe ? probe_unreference(&live_of(provider)->probes, probe, ret_failure)
+		     : EXIT_FAILED;
 }
 
-/* Takes the stale ones off the kernel's list, which can only be added to, or cleared: it is written anew. */
+/* Takes the stale ones off the kernel's list, which can only be added to, or cleared: it is written
+ * anew. */
 static int purge(struct live *live)
 {
 	unsigned int kept = 0;
@@ -134,9 +140,10 @@ static int exclude(struct provider *provider, uint64_t number, pid_t process)
 	return instance_exclude(live->instance, &process, 1, false);
 }
 
-/* While the list is written anew the kernel may leave out events of others for some microseconds: it switches
- * its check of threads on before it has looked at who runs where. So this waits until nobody is attached who
- * could miss them, or so many have left that one of their numbers might be another process's soon. */
+/* While the list is written anew the kernel may leave out events of others for some microseconds:
+ * it switches its check of threads on before it has looked at who runs where. So this waits until
+ * nobody is attached who could miss them, or so many have left that one of their numbers might be
+ * another process's soon. */
 static int purge_if_due(struct live *live)
 {
 	unsigned int stale = 0, consumers = 0;

@@ -7,7 +7,7 @@
 #include "reader/provider.h"
 
 /* The router's own place among the numbers that it gives its consumers. */
-#define LIVE_ROUTER       UINT64_MAX
+#define LIVE_ROUTER UINT64_MAX
 /* Of a process that need not be kept out any more, but is still on the kernel's list. */
 #define LIVE_STALE        (UINT64_MAX - 1)
 #define LIVE_STALE_MAX    64
@@ -19,11 +19,13 @@ struct live {
 	struct probes probes;
 	/* The processes that are kept out of the trace; the reader itself is the first. */
 	pid_t processes[LIVE_EXCLUDED_MAX];
-	uint64_t numbers[LIVE_EXCLUDED_MAX]; /* the router's for the consumer, LIVE_ROUTER or LIVE_STALE */
+	uint64_t numbers[LIVE_EXCLUDED_MAX]; /* the router's for the consumer, LIVE_ROUTER or
+						LIVE_STALE */
 	unsigned int excluded_count;
 };
 
-/* The instance outlives the provider. `text`: its events are read as text. Returns 0 or -errno; ended by its close method. */
+/* The instance outlives the provider. `text`: its events are read as text. Returns 0 or -errno;
+ * ended by its close method. */
 int live_open(struct live *live, struct instance *instance, const char *session, bool text);
 
 #endif

@@ -23,10 +23,13 @@ static pid_t find_holder(int fd)
 		unsigned int major_number, minor_number;
 		int pid;
 
-		/* "1: FLOCK  ADVISORY  WRITE 1234 00:0b:1057 0 EOF"; waiters have "->" before the kind. */
-		if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%lu", &pid, &major_number, &minor_number, &inode) != 4)
+		/* "1: FLOCK  ADVISORY  WRITE 1234 00:0b:1057 0 EOF"; waiters have "->" before the
+		 * kind. */
+		if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%lu", &pid, &major_number,
+			    &minor_number, &inode) != 4)
 			continue;
-		if (inode == st.st_ino && major_number == major(st.st_dev) && minor_number == minor(st.st_dev) && pid > 0)
+		if (inode == st.st_ino && major_number == major(st.st_dev) &&
+			minor_number == minor(st.st_dev) && pid > 0)
 			holder = pid;
 	}
 	(void)fclose(locks);

@@ -1,7 +1,7 @@
-/* The reader's one place to sleep: waits for descriptors and for a deadline, and moves sub-buffers by
- * io_uring. One ring carries all of it. Where io_uring is missing, or the start-up proof has shown that
- * it can't be trusted here, the same interface works by ppoll(2) (loop_poll.c); reads are then the
- * caller's own read(2). */
+/* The reader's one place to sleep: waits for descriptors and for a deadline, and moves sub-buffers
+ * by io_uring. One ring carries all of it. Where io_uring is missing, or the start-up proof has
+ * shown that it can't be trusted here, the same interface works by ppoll(2) (loop_poll.c); reads
+ * are then the caller's own read(2). */
 #ifndef TRACEFAN_READER_LOOP_H
 #define TRACEFAN_READER_LOOP_H
 
@@ -13,8 +13,9 @@
 
 #define LOOP_NEVER UINT64_MAX
 
-/* A descriptor that is waited for. Fires once per loop_arm: whoever handles it arms it again. The owner
- * keeps the struct in place from loop_add to loop_remove; the descriptor stays the owner's. */
+/* A descriptor that is waited for. Fires once per loop_arm: whoever handles it arms it again. The
+ * owner keeps the struct in place from loop_add to loop_remove; the descriptor stays the owner's.
+ */
 struct loop_watch {
 	int fd;
 	short events;
@@ -37,19 +38,20 @@ struct loop {
 	struct loop_watch **watches;
 	uint32_t capacity;
 	uint32_t serial;
-	uint32_t fired; /* watches that fired and were not dispatched yet */
-	struct pollfd *poll;     /* loop_poll.c's scratch */
+	uint32_t fired;      /* watches that fired and were not dispatched yet */
+	struct pollfd *poll; /* loop_poll.c's scratch */
 	loop_read_fn *read_done;
 	void *read_context;
 };
 
-/* Makes a loop for up to `watches` watches; `uring` false: by ppoll. The ring takes no request before
- * loop_lock. Returns 0 or -errno (-EPERM, -ENOSYS: no io_uring here). */
+/* Makes a loop for up to `watches` watches; `uring` false: by ppoll. The ring takes no request
+ * before loop_lock. Returns 0 or -errno (-EPERM, -ENOSYS: no io_uring here). */
 int loop_open(bool uring, uint32_t watches, struct loop *ret);
 void loop_close(struct loop *loop);
 
-/* Registers the files that loop_read names by index and the memory that it reads into, restricts the
- * ring to the few opcodes that the reader uses, and lets it start. Once. Returns 0 or -errno. */
+/* Registers the files that loop_read names by index and the memory that it reads into, restricts
+ * the ring to the few opcodes that the reader uses, and lets it start. Once. Returns 0 or -errno.
+ */
 int loop_lock(struct loop *loop, const int *files, uint32_t file_count, void *memory, size_t size);
 
 /* CLOCK_MONOTONIC in ns. */
@@ -66,8 +68,9 @@ int loop_wait(struct loop *loop, uint64_t deadline);
 
 /* ---- reads; loop->uring only ---- */
 
-/* Queues a fixed read of `length` bytes from registered file `file`. `linked`: the next queued read starts
- * only when this one is complete. `worker`: hand it to a worker at once, for a file that blocks. */
+/* Queues a fixed read of `length` bytes from registered file `file`. `linked`: the next queued read
+ * starts only when this one is complete. `worker`: hand it to a worker at once, for a file that
+ * blocks. */
 struct loop_read {
 	uint32_t file;
 	void *memory;
@@ -79,13 +82,15 @@ struct loop_read {
 int loop_read_queue(struct loop *loop, const struct loop_read *read);
 /* Asks for the end of the read with this token: it completes with -ECANCELED or with its data. */
 int loop_read_cancel(struct loop *loop, uint64_t token);
-/* Submits what is queued, waits until at least `count` requests are complete or `timeout` ns have passed,
- * and calls read_done for each finished read. Watches that fire meanwhile are kept for loop_wait. */
+/* Submits what is queued, waits until at least `count` requests are complete or `timeout` ns have
+ * passed, and calls read_done for each finished read. Watches that fire meanwhile are kept for
+ * loop_wait. */
 int loop_read_submit(struct loop *loop, unsigned int count, uint64_t timeout);
 
 /* ---- between loop.c and its two ways of waiting ---- */
 int loop_uring_open(struct loop *loop);
-int loop_uring_lock(struct loop *loop, const int *files, uint32_t file_count, void *memory, size_t size);
+int loop_uring_lock(
+	struct loop *loop, const int *files, uint32_t file_count, void *memory, size_t size);
 void loop_uring_arm(struct loop *loop, struct loop_watch *watch);
 void loop_uring_disarm(struct loop *loop, struct loop_watch *watch);
 int loop_uring_sleep(struct loop *loop, uint64_t deadline);

@@ -8,7 +8,8 @@ int loop_poll_sleep(struct loop *loop, uint64_t deadline)
 {
 	uint64_t now = deadline == LOOP_NEVER ? 0 : loop_now();
 	uint64_t wait = deadline > now ? deadline - now : 0;
-	struct timespec timeout = { .tv_sec = (time_t)(wait / 1000000000), .tv_nsec = (long)(wait % 1000000000) };
+	struct timespec timeout = { .tv_sec = (time_t)(wait / 1000000000),
+		.tv_nsec = (long)(wait % 1000000000) };
 	nfds_t count = 0;
 	int r;
 

@@ -9,23 +9,25 @@
 
 #define RING_ENTRIES 256
 
-/* user_data: reads have the top bit; a watch is its index and the serial of its arming; requests whose
- * completion nobody waits for are 0; all ones is liburing's own time-out. */
+/* user_data: reads have the top bit; a watch is its index and the serial of its arming; requests
+ * whose completion nobody waits for are 0; all ones is liburing's own time-out. */
 #define DATA_READ  (UINT64_C(1) << 63)
 #define DATA_NONE  UINT64_C(0)
 #define DATA_OTHER UINT64_MAX
 
 static uint64_t watch_data(const struct loop_watch *watch)
 {
-	/* The serial is never 0, so this is never DATA_NONE; the index is small, so never DATA_READ. */
+	/* The serial is never 0, so this is never DATA_NONE; the index is small, so never
+	 * DATA_READ. */
 	return (uint64_t)watch->index << 32 | watch->serial;
 }
 
 int loop_uring_open(struct loop *loop)
 {
-	/* Completions run when this process enters the kernel anyway; nobody needs to interrupt it for them.
-	 * Older kernels don't know the flag. */
-	struct io_uring_params params = { .flags = IORING_SETUP_R_DISABLED | IORING_SETUP_COOP_TASKRUN };
+	/* Completions run when this process enters the kernel anyway; nobody needs to interrupt it
+	 * for them. Older kernels don't know the flag. */
+	struct io_uring_params params = { .flags = IORING_SETUP_R_DISABLED |
+						   IORING_SETUP_COOP_TASKRUN };
 	int r = io_uring_queue_init_params(RING_ENTRIES, &loop->ring, &params);
 
 	if (r == -EINVAL) {
@@ -36,16 +38,17 @@ int loop_uring_open(struct loop *loop)
 	return r;
 }
 
-int loop_uring_lock(struct loop *loop, const int *files, uint32_t file_count, void *memory, size_t size)
+int loop_uring_lock(
+	struct loop *loop, const int *files, uint32_t file_count, void *memory, size_t size)
 {
-	/* io_uring requests don't pass seccomp, so this list is the ring's own: whoever takes the process
-	 * over can't use the ring for more than the process does. */
+	/* io_uring requests don't pass seccomp, so this list is the ring's own: whoever takes the
+	 * process over can't use the ring for more than the process does. */
 	static const uint8_t opcodes[] = {
 		IORING_OP_READ_FIXED,   /* sub-buffers and text into slots */
 		IORING_OP_POLL_ADD,     /* waiting for descriptors */
 		IORING_OP_POLL_REMOVE,  /* no longer waiting */
 		IORING_OP_ASYNC_CANCEL, /* a read that found its CPU empty */
-		IORING_OP_TIMEOUT,      /* liburing's way to wait with a time-out before Linux 5.11 */
+		IORING_OP_TIMEOUT, /* liburing's way to wait with a time-out before Linux 5.11 */
 	};
 	struct io_uring_restriction rules[ARRAY_SIZE(opcodes) + 1];
 	struct iovec area = { .iov_base = memory, .iov_len = size };
@@ -63,10 +66,11 @@ int loop_uring_lock(struct loop *loop, const int *files, uint32_t file_count, vo
 		r = io_uring_register_buffers(&loop->ring, &area, 1);
 	/* By number: Debian 12's liburing declares the two wrappers and does not export them. */
 	if (!r)
-		r = io_uring_register((unsigned int)loop->ring.ring_fd, IORING_REGISTER_RESTRICTIONS, rules,
-			ARRAY_SIZE(rules));
+		r = io_uring_register((unsigned int)loop->ring.ring_fd,
+			IORING_REGISTER_RESTRICTIONS, rules, ARRAY_SIZE(rules));
 	if (!r)
-		r = io_uring_register((unsigned int)loop->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+		r = io_uring_register(
+			(unsigned int)loop->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 	return r;
 }
 

@@ -21,7 +21,9 @@ int main(int argc, char *argv[])
 	case OPTIONS_HELP:
 		return fputs(options_usage, stdout) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 	case OPTIONS_VERSION:
-		return printf("tracefan-reader %s\n", TRACEFAN_VERSION) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+		return printf("tracefan-reader %s\n", TRACEFAN_VERSION) < 0 || fflush(stdout)
+			       ? EXIT_FAILED
+			       : EXIT_DONE;
 	case OPTIONS_REMOVE:
 		return reader_remove(&options);
 	case OPTIONS_RUN:

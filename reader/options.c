@@ -81,7 +81,8 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-__attribute__((format(printf, 2, 3))) static int fail(struct options_error *error, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int fail(
+	struct options_error *error, const char *format, ...)
 {
 	va_list ap;
 
@@ -132,14 +133,15 @@ bool options_session_valid(const char *name)
 	return true;
 }
 
-static int parse_size(const char *what, const char *text, uint64_t least, uint64_t most, uint64_t *ret,
-	struct options_error *error)
+static int parse_size(const char *what, const char *text, uint64_t least, uint64_t most,
+	uint64_t *ret, struct options_error *error)
 {
 	uint64_t value;
 	int r = options_size(text, &value);
 
 	if (r == -EINVAL)
-		return fail(error, "%s takes bytes, or a number with K, M or G: \"%s\"", what, text);
+		return fail(
+			error, "%s takes bytes, or a number with K, M or G: \"%s\"", what, text);
 	if (r < 0 || value < least || value > most)
 		return fail(error, "%s must lie between %llu and %llu bytes: \"%s\"", what,
 			(unsigned long long)least, (unsigned long long)most, text);
@@ -156,14 +158,17 @@ static int parse_number(const char *what, const char *text, unsigned long least,
 	errno = 0;
 	value = strtoul(text, &end, 10);
 	if (errno || *end || !isdigit((unsigned char)*text) || value < least || value > most)
-		return fail(error, "%s takes a number from %lu to %lu: \"%s\"", what, least, most, text);
+		return fail(error, "%s takes a number from %lu to %lu: \"%s\"", what, least, most,
+			text);
 	*ret = value;
 	return 0;
 }
 
-static int parse_subbuf(const char *text, struct reader_options *options, struct options_error *error)
+static int parse_subbuf(
+	const char *text, struct reader_options *options, struct options_error *error)
 {
-	int r = parse_size("--subbuf-size", text, POOL_SLOT_SIZE_MIN, POOL_SLOT_SIZE_MAX, &options->subbuf_size, error);
+	int r = parse_size("--subbuf-size", text, POOL_SLOT_SIZE_MIN, POOL_SLOT_SIZE_MAX,
+		&options->subbuf_size, error);
 
 	if (!r && !is_power_of_two(options->subbuf_size))
 		return fail(error, "--subbuf-size takes a power of two: \"%s\"", text);
@@ -171,8 +176,8 @@ static int parse_subbuf(const char *text, struct reader_options *options, struct
 }
 
 /* One source only: a second one contradicts the first. */
-static int set_source(struct reader_options *options, bool *chosen, enum options_source source, const char *input,
-	struct options_error *error)
+static int set_source(struct reader_options *options, bool *chosen, enum options_source source,
+	const char *input, struct options_error *error)
 {
 	if (*chosen)
 		return fail(error, "--source, --replay, --text and --pages exclude each other");
@@ -182,7 +187,8 @@ static int set_source(struct reader_options *options, bool *chosen, enum options
 	return 0;
 }
 
-static int parse_source(struct reader_options *options, bool *chosen, const char *text, struct options_error *error)
+static int parse_source(
+	struct reader_options *options, bool *chosen, const char *text, struct options_error *error)
 {
 	if (!strcmp(text, "raw"))
 		return set_source(options, chosen, OPTIONS_RAW, NULL, error);
@@ -191,7 +197,8 @@ static int parse_source(struct reader_options *options, bool *chosen, const char
 	return fail(error, "--source is raw or text: \"%s\"", text);
 }
 
-static int parse_value(int code, const char *value, struct reader_options *options, struct options_error *error)
+static int parse_value(
+	int code, const char *value, struct reader_options *options, struct options_error *error)
 {
 	unsigned long number = 0;
 	int r = 0;
@@ -204,11 +211,13 @@ static int parse_value(int code, const char *value, struct reader_options *optio
 		options->directory = value;
 		break;
 	case CODE_BUFFER_SIZE:
-		return parse_size("--buffer-size", value, 4096, UINT64_C(1) << 40, &options->buffer_size, error);
+		return parse_size("--buffer-size", value, 4096, UINT64_C(1) << 40,
+			&options->buffer_size, error);
 	case CODE_SUBBUF_SIZE:
 		return parse_subbuf(value, options, error);
 	case CODE_POOL:
-		return parse_size("--pool", value, 4096, UINT64_C(1) << 32, &options->pool_size, error);
+		return parse_size(
+			"--pool", value, 4096, UINT64_C(1) << 32, &options->pool_size, error);
 	case CODE_INTERVAL:
 		r = parse_number("--interval", value, 1, 10000, &number, error);
 		if (!r)
@@ -234,7 +243,8 @@ static int parse_value(int code, const char *value, struct reader_options *optio
 	return r;
 }
 
-static int parse_one(int code, struct reader_options *options, bool *chosen, struct options_error *error)
+static int parse_one(
+	int code, struct reader_options *options, bool *chosen, struct options_error *error)
 {
 	switch (code) {
 	case CODE_SOURCE:
@@ -262,7 +272,8 @@ static int parse_one(int code, struct reader_options *options, bool *chosen, str
 	}
 }
 
-int options_parse(int argc, char *const argv[], struct reader_options *ret, struct options_error *ret_error)
+int options_parse(
+	int argc, char *const argv[], struct reader_options *ret, struct options_error *ret_error)
 {
 	struct reader_options options = {
 		.directory = "/run/tracefan",
@@ -281,7 +292,8 @@ int options_parse(int argc, char *const argv[], struct reader_options *ret, stru
 		if (code == ':')
 			return fail(ret_error, "%s needs a value", argv[optind - 1]);
 		if (code == '?')
-			return fail(ret_error, "unknown option %s; --help shows them all", argv[optind - 1]);
+			return fail(ret_error, "unknown option %s; --help shows them all",
+				argv[optind - 1]);
 		r = parse_one(code, &options, &chosen, ret_error);
 		if (r < 0)
 			return r;
@@ -295,7 +307,9 @@ int options_parse(int argc, char *const argv[], struct reader_options *ret, stru
 	if (!options.session)
 		return fail(ret_error, "--session is missing");
 	if (!options_session_valid(options.session))
-		return fail(ret_error, "a session's name has at most %d letters, digits, '_' and '-', a letter first: \"%s\"",
+		return fail(ret_error,
+			"a session's name has at most %d letters, digits, '_' and '-', a letter "
+			"first: \"%s\"",
 			CONTROL_SESSION_MAX, options.session);
 	*ret = options;
 	return 0;

@@ -45,12 +45,14 @@ struct options_error {
 };
 
 /* Reads argv. Returns 0, or -EINVAL with *ret_error filled in. */
-int options_parse(int argc, char *const argv[], struct reader_options *ret, struct options_error *ret_error);
+int options_parse(
+	int argc, char *const argv[], struct reader_options *ret, struct options_error *ret_error);
 
 /* "4K", "8M", "1G" or plain bytes. Returns 0, -EINVAL (not a size) or -ERANGE. */
 int options_size(const char *text, uint64_t *ret);
 
-/* True for a session's name as control_abi.h allows it: it ends up in paths and in names in tracefs. */
+/* True for a session's name as control_abi.h allows it: it ends up in paths and in names in
+ * tracefs. */
 bool options_session_valid(const char *name);
 
 /* The text behind --help. */

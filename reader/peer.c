@@ -76,7 +76,8 @@ static int receive(struct peer *peer)
 
 static int flush(struct peer *peer)
 {
-	int r = control_send(peer->fd, peer->unsent->bytes, peer->unsent->fds, peer->unsent->fd_count);
+	int r = control_send(
+		peer->fd, peer->unsent->bytes, peer->unsent->fds, peer->unsent->fd_count);
 
 	if (!r)
 		forget_unsent(peer);
@@ -93,7 +94,8 @@ static void ready(void *context, short revents)
 		r = receive(peer);
 	if (r < 0 && r != -EAGAIN) {
 		if (r != -ECONNRESET && r != -EPIPE)
-			log_warning("connection of process %d closed: %s", (int)peer->pid, strerror(-r));
+			log_warning("connection of process %d closed: %s", (int)peer->pid,
+				strerror(-r));
 		peer_close(peer);
 		return;
 	}
@@ -105,7 +107,8 @@ int peer_open(struct peer *peer, struct loop *loop, int fd, pid_t pid)
 {
 	int r;
 
-	peer->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = ready, .context = peer };
+	peer->watch =
+		(struct loop_watch){ .fd = fd, .events = POLLIN, .ready = ready, .context = peer };
 	r = loop_add(loop, &peer->watch);
 	if (r < 0)
 		return r;
@@ -148,11 +151,13 @@ int peer_reply(struct peer *peer, const void *message, const int *fds, unsigned 
 	return r == -EAGAIN ? keep(peer, message, fds, fd_count) : r;
 }
 
-int peer_status(struct peer *peer, const struct control_header *request, int status, const struct control_failure *failure)
+int peer_status(struct peer *peer, const struct control_header *request, int status,
+	const struct control_failure *failure)
 {
 	struct control_status reply = { .status = (uint32_t)status };
 
-	control_header_init(&reply.header, request->type | CONTROL_REPLY, sizeof(reply), request->cookie);
+	control_header_init(
+		&reply.header, request->type | CONTROL_REPLY, sizeof(reply), request->cookie);
 	if (failure && status)
 		reply.failure = *failure;
 	return peer_reply(peer, &reply, NULL, 0);

@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* The router could pass any socket that it can get hold of, also one whose other end is root: only the session's own
- * consumers' socket makes those that carry its address. */
+/* The router could pass any socket that it can get hold of, also one whose other end is root: only
+ * the session's own consumers' socket makes those that carry its address. */
 static int check_socket(int socket, const char *path)
 {
 	struct sockaddr_un address;
@@ -43,7 +43,8 @@ int policy_identify(int socket, const char *path, struct policy_identity *ret)
 	identity.pid = credentials.pid;
 	identity.groups[0] = credentials.gid;
 	identity.group_count = 1;
-	/* Who is in more groups than there is room for counts with the first one only: less, never more. */
+	/* Who is in more groups than there is room for counts with the first one only: less, never
+	 * more. */
 	if (!getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, identity.groups + 1, &groups))
 		identity.group_count += groups / (socklen_t)sizeof(gid_t);
 	*ret = identity;
@@ -59,15 +60,18 @@ static bool in_group(const struct policy_identity *identity, gid_t group)
 	return false;
 }
 
-const char *policy_refuses(const struct policy *policy, const struct policy_identity *identity, enum policy_action action)
+const char *policy_refuses(const struct policy *policy, const struct policy_identity *identity,
+	enum policy_action action)
 {
 	if (policy->file || identity->uid == 0)
 		return NULL;
 	if (action == POLICY_DEFINE)
-		return "rule \"define: root\": only root may define probes in this session; ask for a tracepoint, or run as root";
+		return "rule \"define: root\": only root may define probes in this session; ask "
+		       "for a tracepoint, or run as root";
 	if (!policy->has_group)
 		return "rule \"attach: root\": the session has no group, so only root may attach";
 	if (!in_group(identity, policy->group))
-		return "rule \"attach: group\": only members of the session's group may attach; ask to be added to it";
+		return "rule \"attach: group\": only members of the session's group may attach; "
+		       "ask to be added to it";
 	return NULL;
 }

@@ -17,7 +17,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-int probes_open(struct probes *probes, const struct instance *instance, const char *session, bool text)
+int probes_open(
+	struct probes *probes, const struct instance *instance, const char *session, bool text)
 {
 	uint32_t tag;
 
@@ -38,7 +39,8 @@ struct probe *probes_find(const struct probes *probes, uint64_t id)
 	return probe;
 }
 
-/* Microseconds since the host came up, made unique: no other probe has this number before the next boot. */
+/* Microseconds since the host came up, made unique: no other probe has this number before the next
+ * boot. */
 static uint64_t next_id(struct probes *probes)
 {
 	struct timespec now;
@@ -93,9 +95,10 @@ static bool equal(const struct probe *a, const struct probe *b)
 		return false;
 	if (a->kind == PROBE_TRACEPOINT)
 		return !strcmp(a->system, b->system) && !strcmp(a->event, b->event);
-	return a->offset == b->offset && a->ref_offset == b->ref_offset && a->device == b->device && a->inode == b->inode &&
-		a->maxactive == b->maxactive && !strcmp(a->symbol, b->symbol) && a->fetch_count == b->fetch_count &&
-		!memcmp(a->fetch, b->fetch, fetch_size(a));
+	return a->offset == b->offset && a->ref_offset == b->ref_offset && a->device == b->device &&
+	       a->inode == b->inode && a->maxactive == b->maxactive &&
+	       !strcmp(a->symbol, b->symbol) && a->fetch_count == b->fetch_count &&
+	       !memcmp(a->fetch, b->fetch, fetch_size(a));
 }
 
 static struct probe *find_equal(const struct probes *probes, const struct probe *key)
@@ -107,8 +110,8 @@ static struct probe *find_equal(const struct probes *probes, const struct probe 
 	return probe;
 }
 
-int probe_create(struct probes *probes, const struct control_create *create, int target, struct probe **ret,
-	bool *ret_shared, struct control_failure *ret_failure)
+int probe_create(struct probes *probes, const struct control_create *create, int target,
+	struct probe **ret, bool *ret_shared, struct control_failure *ret_failure)
 {
 	CLEANUP_FREE struct probe *probe = calloc(1, sizeof(*probe));
 	struct probe *same;
@@ -121,7 +124,8 @@ int probe_create(struct probes *probes, const struct control_create *create, int
 	}
 	r = probe ? define_key(create, target, probe) : -ENOMEM;
 	if (r < 0) {
-		control_failure_set(ret_failure, r, -1, "probe \"%s\": %s", create->name, strerror(-r));
+		control_failure_set(
+			ret_failure, r, -1, "probe \"%s\": %s", create->name, strerror(-r));
 		return EXIT_FAILED;
 	}
 	same = find_equal(probes, probe);
@@ -163,20 +167,22 @@ static int switch_event(const struct probes *probes, struct probe *probe, bool o
 	return r;
 }
 
-int probe_set_enabled(struct probes *probes, struct probe *probe, bool enabled, struct control_failure *ret_failure)
+int probe_set_enabled(struct probes *probes, struct probe *probe, bool enabled,
+	struct control_failure *ret_failure)
 {
 	uint32_t wanted = enabled ? probe->enables + 1 : probe->enables - 1;
 	int r;
 
 	if (enabled ? probe->enables == probe->references : !probe->enables) {
-		control_failure_set(ret_failure, EINVAL, -1, "probe %llu is %s by all its owners already",
-			(unsigned long long)probe->id, enabled ? "enabled" : "disabled");
+		control_failure_set(ret_failure, EINVAL, -1,
+			"probe %llu is %s by all its owners already", (unsigned long long)probe->id,
+			enabled ? "enabled" : "disabled");
 		return EXIT_FAILED;
 	}
 	r = switch_event(probes, probe, wanted > 0);
 	if (r < 0) {
-		control_failure_set(ret_failure, r, -1, "%s:%s can't be %s: %s", probe->system, probe->event,
-			enabled ? "enabled" : "disabled", strerror(-r));
+		control_failure_set(ret_failure, r, -1, "%s:%s can't be %s: %s", probe->system,
+			probe->event, enabled ? "enabled" : "disabled", strerror(-r));
 		return r == -EINVAL || r == -EOPNOTSUPP ? EXIT_LOCATION : EXIT_FAILED;
 	}
 	probe->enables = wanted;
@@ -193,7 +199,8 @@ static void filter_words(const char *text, int error, struct control_failure *re
 	if (line && line[1 + strspn(line + 1, " ")] == '^')
 		position = (int)strspn(line + 1, " ");
 	if (!words) {
-		control_failure_set(ret_failure, error, -1, "the kernel refuses the filter: %s", strerror(-error));
+		control_failure_set(ret_failure, error, -1, "the kernel refuses the filter: %s",
+			strerror(-error));
 		return;
 	}
 	words += sizeof(head) - 1;
@@ -202,7 +209,8 @@ static void filter_words(const char *text, int error, struct control_failure *re
 		end ? (int)(end - words) : (int)strlen(words), words);
 }
 
-int probe_set_filter(struct probes *probes, struct probe *probe, const char *filter, struct control_failure *ret_failure)
+int probe_set_filter(struct probes *probes, struct probe *probe, const char *filter,
+	struct control_failure *ret_failure)
 {
 	CLEANUP_FREE char *text = NULL;
 	char path[2 * CONTROL_NAME_MAX + 32];
@@ -210,7 +218,8 @@ int probe_set_filter(struct probes *probes, struct probe *probe, const char *fil
 
 	for (const char *c = filter; *c; c++) {
 		if ((unsigned char)*c < 0x20) {
-			control_failure_set(ret_failure, EINVAL, (int)(c - filter), "a filter can't hold control characters");
+			control_failure_set(ret_failure, EINVAL, (int)(c - filter),
+				"a filter can't hold control characters");
 			return EXIT_USAGE;
 		}
 	}
@@ -225,7 +234,8 @@ int probe_set_filter(struct probes *probes, struct probe *probe, const char *fil
 	filter_words(text ? text : "", r, ret_failure);
 	/* The kernel dropped the old filter with the wrong one. */
 	if (tracedir_write(dir, path, *probe->filter ? probe->filter : "0") < 0)
-		log_warning("the filter of %s:%s could not be put back", probe->system, probe->event);
+		log_warning(
+			"the filter of %s:%s could not be put back", probe->system, probe->event);
 	return EXIT_USAGE;
 }
 
@@ -236,18 +246,20 @@ static int undefine(struct probes *probes, const struct probe *probe)
 
 	if (probe->kind == PROBE_TRACEPOINT)
 		return 0;
-	r = probe_remove(probes->instance->root, probe_kind_in_file(probe->kind) ? PROBE_UPROBES : PROBE_KPROBES,
-		probe->system, probe->event);
+	r = probe_remove(probes->instance->root,
+		probe_kind_in_file(probe->kind) ? PROBE_UPROBES : PROBE_KPROBES, probe->system,
+		probe->event);
 	if (r < 0) {
-		probe_remove_holder(probes->instance->root, probe->system, probe->event, holder, sizeof(holder));
-		log_warning("%s:%s can't be removed: %s%s%s", probe->system, probe->event, strerror(-r),
-			*holder ? "; it is enabled in instance " : "", holder);
+		probe_remove_holder(probes->instance->root, probe->system, probe->event, holder,
+			sizeof(holder));
+		log_warning("%s:%s can't be removed: %s%s%s", probe->system, probe->event,
+			strerror(-r), *holder ? "; it is enabled in instance " : "", holder);
 	}
 	return r;
 }
 
-/* Takes the probe out of the table and the kernel. What the kernel won't let go is left to the next start's
- * removal of leftovers. */
+/* Takes the probe out of the table and the kernel. What the kernel won't let go is left to the next
+ * start's removal of leftovers. */
 static int remove_probe(struct probes *probes, struct probe *probe)
 {
 	struct probe **at = &probes->first;
@@ -271,7 +283,8 @@ static int remove_probe(struct probes *probes, struct probe *probe)
 	return r;
 }
 
-int probe_unreference(struct probes *probes, struct probe *probe, struct control_failure *ret_failure)
+int probe_unreference(
+	struct probes *probes, struct probe *probe, struct control_failure *ret_failure)
 {
 	int r;
 
@@ -298,7 +311,8 @@ void probes_sweep(struct probes *probes)
 {
 	struct probe *next;
 
-	/* All off first: the kernel waits for its readers once per change, and the trace ends at once. */
+	/* All off first: the kernel waits for its readers once per change, and the trace ends at
+	 * once. */
 	for (struct probe *probe = probes->first; probe; probe = probe->next) {
 		if (!probe->enables)
 			(void)switch_event(probes, probe, false);
@@ -328,7 +342,8 @@ int probes_close(struct probes *probes)
 	return result;
 }
 
-int probe_format(const struct probes *probes, const struct probe *probe, char **ret_data, size_t *ret_size)
+int probe_format(
+	const struct probes *probes, const struct probe *probe, char **ret_data, size_t *ret_size)
 {
 	char path[2 * CONTROL_NAME_MAX + 32];
 

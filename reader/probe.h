@@ -12,10 +12,10 @@
 struct probe {
 	struct probe *next;
 	uint64_t id;
-	uint32_t kind; /* enum control_probe_kind */
-	uint32_t references; /* of the present router */
-	uint32_t enables;    /* of those, how many want it enabled */
-	bool enabled;        /* in the kernel */
+	uint32_t kind;                 /* enum control_probe_kind */
+	uint32_t references;           /* of the present router */
+	uint32_t enables;              /* of those, how many want it enabled */
+	bool enabled;                  /* in the kernel */
 	char system[CONTROL_NAME_MAX]; /* the event in tracefs */
 	char event[CONTROL_NAME_MAX];
 	char filter[CONTROL_FILTER_MAX];
@@ -39,27 +39,33 @@ struct probes {
 	bool guards_strings; /* the events are read as text: strings need a canary behind them */
 };
 
-/* Names the session's group and draws the run's tag. `text`: the events are read as text. Returns 0 or -errno. */
-int probes_open(struct probes *probes, const struct instance *instance, const char *session, bool text);
+/* Names the session's group and draws the run's tag. `text`: the events are read as text. Returns 0
+ * or -errno. */
+int probes_open(
+	struct probes *probes, const struct instance *instance, const char *session, bool text);
 /* Disables and removes all. Returns 0 or the first failure. */
 int probes_close(struct probes *probes);
 
 struct probe *probes_find(const struct probes *probes, uint64_t id);
 
-/* Makes a probe, disabled, or finds the equal one, and adds a reference. `target` is the open file of a uprobe, -1
- * otherwise; it stays the caller's. Returns an enum exit_status; on any but EXIT_DONE *ret_failure says why. */
-int probe_create(struct probes *probes, const struct control_create *create, int target, struct probe **ret,
-	bool *ret_shared, struct control_failure *ret_failure);
+/* Makes a probe, disabled, or finds the equal one, and adds a reference. `target` is the open file
+ * of a uprobe, -1 otherwise; it stays the caller's. Returns an enum exit_status; on any but
+ * EXIT_DONE *ret_failure says why. */
+int probe_create(struct probes *probes, const struct control_create *create, int target,
+	struct probe **ret, bool *ret_shared, struct control_failure *ret_failure);
 
 /* Counts one enabling or disabling; the first and the last reach the kernel. As probe_create. */
-int probe_set_enabled(struct probes *probes, struct probe *probe, bool enabled, struct control_failure *ret_failure);
+int probe_set_enabled(struct probes *probes, struct probe *probe, bool enabled,
+	struct control_failure *ret_failure);
 
-/* Writes the kernel's filter; when the kernel refuses it the old one is put back, and the kernel's words and the
- * position are in *ret_failure. Empty: none. */
-int probe_set_filter(struct probes *probes, struct probe *probe, const char *filter, struct control_failure *ret_failure);
+/* Writes the kernel's filter; when the kernel refuses it the old one is put back, and the kernel's
+ * words and the position are in *ret_failure. Empty: none. */
+int probe_set_filter(struct probes *probes, struct probe *probe, const char *filter,
+	struct control_failure *ret_failure);
 
 /* Drops a reference; the last one disables and removes. */
-int probe_unreference(struct probes *probes, struct probe *probe, struct control_failure *ret_failure);
+int probe_unreference(
+	struct probes *probes, struct probe *probe, struct control_failure *ret_failure);
 
 /* The router is gone: its references drop, but everything stays as it is until probes_sweep. */
 void probes_orphan(struct probes *probes);
@@ -67,6 +73,7 @@ void probes_orphan(struct probes *probes);
 void probes_sweep(struct probes *probes);
 
 /* Reads the event's format file. Returns 0 or -errno; *ret_data is the caller's. */
-int probe_format(const struct probes *probes, const struct probe *probe, char **ret_data, size_t *ret_size);
+int probe_format(
+	const struct probes *probes, const struct probe *probe, char **ret_data, size_t *ret_size);
 
 #endif

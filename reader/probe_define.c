@@ -19,8 +19,8 @@
 
 #define PROBE_CANARY_DIGITS 16
 
-static int fail(struct control_failure *failure, int status, int error, const struct control_create *create,
-	const char *message)
+static int fail(struct control_failure *failure, int status, int error,
+	const struct control_create *create, const char *message)
 {
 	control_failure_set(failure, error, -1, "probe \"%s\": %s", create->name, message);
 	return status;
@@ -38,47 +38,55 @@ static bool name_valid(const char *name)
 	return true;
 }
 
-static int find_tracepoint(const struct probes *probes, const struct probe *probe, const struct control_create *create,
-	struct control_failure *failure)
+static int find_tracepoint(const struct probes *probes, const struct probe *probe,
+	const struct control_create *create, struct control_failure *failure)
 {
 	char path[2 * CONTROL_NAME_MAX + 32];
 
 	if (!name_valid(probe->system) || !name_valid(probe->event))
-		return fail(failure, EXIT_LOCATION, EINVAL, create, "not the name of a system or an event");
+		return fail(failure, EXIT_LOCATION, EINVAL, create,
+			"not the name of a system or an event");
 	(void)snprintf(path, sizeof(path), "events/%s", probe->system);
 	if (faccessat(probes->instance->dir, path, F_OK, 0) < 0) {
-		control_failure_set(failure, errno, -1, "no system \"%s\" among the kernel's events", probe->system);
+		control_failure_set(failure, errno, -1,
+			"no system \"%s\" among the kernel's events", probe->system);
 		return EXIT_LOCATION;
 	}
 	(void)snprintf(path, sizeof(path), "events/%s/%s/enable", probe->system, probe->event);
 	if (faccessat(probes->instance->dir, path, F_OK, 0) < 0) {
-		control_failure_set(failure, errno, -1, "no event \"%s\" in system \"%s\"", probe->event, probe->system);
+		control_failure_set(failure, errno, -1, "no event \"%s\" in system \"%s\"",
+			probe->event, probe->system);
 		return EXIT_LOCATION;
 	}
 	return EXIT_DONE;
 }
 
-int probe_check_target(const struct control_create *create, int target, struct control_failure *ret_failure)
+int probe_check_target(
+	const struct control_create *create, int target, struct control_failure *ret_failure)
 {
 	struct stat st;
 	int flags;
 
 	if (target < 0)
-		return fail(ret_failure, EXIT_LOCATION, EBADF, create, "the file to be probed did not come with the request");
+		return fail(ret_failure, EXIT_LOCATION, EBADF, create,
+			"the file to be probed did not come with the request");
 	flags = fcntl(target, F_GETFL);
 	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
-		return fail(ret_failure, EXIT_NOT_PERMITTED, EACCES, create, "the file must be open for reading");
+		return fail(ret_failure, EXIT_NOT_PERMITTED, EACCES, create,
+			"the file must be open for reading");
 	if (fstat(target, &st) < 0 || !S_ISREG(st.st_mode))
 		return fail(ret_failure, EXIT_LOCATION, EINVAL, create, "not a regular file");
 	/* The kernel takes such an offset, and refuses to enable the probe. */
 	if (create->offset >= (uint64_t)st.st_size || create->ref_offset >= (uint64_t)st.st_size)
-		return fail(ret_failure, EXIT_LOCATION, EINVAL, create, "the offset lies behind the end of the file");
+		return fail(ret_failure, EXIT_LOCATION, EINVAL, create,
+			"the offset lies behind the end of the file");
 	return EXIT_DONE;
 }
 
 /* Says in the kernel's own words what it refused. */
-static void say(const struct probes *probes, const struct probe_line *line, const struct control_create *create, int error,
-	bool in_fetch, struct control_failure *failure)
+static void say(const struct probes *probes, const struct probe_line *line,
+	const struct control_create *create, int error, bool in_fetch,
+	struct control_failure *failure)
 {
 	CLEANUP_FREE char *log = NULL;
 	struct probe_line_words words;
@@ -91,13 +99,15 @@ static void say(const struct probes *probes, const struct probe_line *line, cons
 	}
 	if (in_fetch)
 		position = probe_line_position(line, words.column);
-	control_failure_set(failure, error, position, "probe \"%s\": %s", create->name, words.message);
+	control_failure_set(
+		failure, error, position, "probe \"%s\": %s", create->name, words.message);
 }
 
-/* The kernel refused the whole line. Whether the place or the arguments were wrong shows in what it says of the place
- * alone. */
-static int tell_apart(const struct probes *probes, const struct probe *probe, struct probe_line *line, const char *file,
-	const struct control_create *create, int error, struct control_failure *failure)
+/* The kernel refused the whole line. Whether the place or the arguments were wrong shows in what it
+ * says of the place alone. */
+static int tell_apart(const struct probes *probes, const struct probe *probe,
+	struct probe_line *line, const char *file, const struct control_create *create, int error,
+	struct control_failure *failure)
 {
 	struct probe_line bare = *line;
 	int r;
@@ -113,8 +123,8 @@ static int tell_apart(const struct probes *probes, const struct probe *probe, st
 	return EXIT_FETCH_ARG;
 }
 
-/* Each probe's canaries have a tag of their own: consumers see the names of their own probes, and one that may define
- * probes must not learn from them what guards another's. */
+/* Each probe's canaries have a tag of their own: consumers see the names of their own probes, and
+ * one that may define probes must not learn from them what guards another's. */
 static int draw_tag(char tag[PROBE_CANARY_DIGITS + 1])
 {
 	uint64_t number;
@@ -125,8 +135,8 @@ static int draw_tag(char tag[PROBE_CANARY_DIGITS + 1])
 	return 0;
 }
 
-static int define_dynamic(const struct probes *probes, const struct probe *probe, const struct control_create *create,
-	int target, struct control_failure *failure)
+static int define_dynamic(const struct probes *probes, const struct probe *probe,
+	const struct control_create *create, int target, struct control_failure *failure)
 {
 	const char *file = probe_kind_in_file(create->kind) ? PROBE_UPROBES : PROBE_KPROBES;
 	struct probe_line_error wrong;
@@ -138,9 +148,11 @@ static int define_dynamic(const struct probes *probes, const struct probe *probe
 		r = draw_tag(tag);
 	if (r < 0)
 		return fail(failure, EXIT_FAILED, r, create, strerror(-r));
-	r = probe_line_build(create, probe->system, probe->event, target, probes->guards_strings ? tag : NULL, &line, &wrong);
+	r = probe_line_build(create, probe->system, probe->event, target,
+		probes->guards_strings ? tag : NULL, &line, &wrong);
 	if (r < 0) {
-		control_failure_set(failure, EINVAL, wrong.position, "probe \"%s\": %s", create->name, wrong.message);
+		control_failure_set(failure, EINVAL, wrong.position, "probe \"%s\": %s",
+			create->name, wrong.message);
 		return wrong.part == PROBE_LINE_FETCH ? EXIT_FETCH_ARG : EXIT_LOCATION;
 	}
 	r = tracedir_append(probes->instance->root, file, line.text);
@@ -148,13 +160,15 @@ static int define_dynamic(const struct probes *probes, const struct probe *probe
 		return EXIT_DONE;
 	if (r == -ENOENT && faccessat(probes->instance->root, file, F_OK, 0) < 0)
 		return fail(failure, EXIT_MISSING, ENOENT, create,
-			probe_kind_in_file(create->kind) ? "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)" :
-							   "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)");
+			probe_kind_in_file(create->kind)
+				? "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)"
+				: "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)");
 	return tell_apart(probes, probe, &line, file, create, r, failure);
 }
 
 /* What the event is called after: the symbol, or the consumer's name for the probe. */
-static void name_event(const struct probes *probes, struct probe *probe, const struct control_create *create)
+static void name_event(
+	const struct probes *probes, struct probe *probe, const struct control_create *create)
 {
 	const char *symbol = *create->symbol ? create->symbol : create->name;
 
@@ -162,8 +176,8 @@ static void name_event(const struct probes *probes, struct probe *probe, const s
 	probe_name_event(symbol, probe->id, probes->tag, probe->event, sizeof(probe->event));
 }
 
-int probe_define(const struct probes *probes, struct probe *probe, const struct control_create *create, int target,
-	struct control_failure *ret_failure)
+int probe_define(const struct probes *probes, struct probe *probe,
+	const struct control_create *create, int target, struct control_failure *ret_failure)
 {
 	if (create->kind == PROBE_TRACEPOINT)
 		return find_tracepoint(probes, probe, create, ret_failure);

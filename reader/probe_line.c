@@ -15,7 +15,8 @@ struct builder {
 	bool full;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct builder *builder, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(
+	struct builder *builder, const char *format, ...)
 {
 	size_t room = sizeof(builder->line->text) - builder->length;
 	va_list ap;
@@ -30,9 +31,11 @@ __attribute__((format(printf, 2, 3))) static void add(struct builder *builder, c
 		builder->length += (size_t)n;
 }
 
-static int fail(struct probe_line_error *error, enum probe_line_part part, int position, const char *message)
+static int fail(struct probe_line_error *error, enum probe_line_part part, int position,
+	const char *message)
 {
-	*error = (struct probe_line_error){ .part = part, .position = position, .message = message };
+	*error =
+		(struct probe_line_error){ .part = part, .position = position, .message = message };
 	return -EINVAL;
 }
 
@@ -42,22 +45,23 @@ static bool symbol_valid(const char *symbol)
 	if (!*symbol)
 		return false;
 	for (; *symbol; symbol++) {
-		if (!isascii(*symbol) || (!isalnum((unsigned char)*symbol) && !strchr("_.$:", *symbol)))
+		if (!isascii(*symbol) ||
+			(!isalnum((unsigned char)*symbol) && !strchr("_.$:", *symbol)))
 			return false;
 	}
 	return true;
 }
 
-/* Bytes that the kernel's command line gives a meaning of its own: blanks part words, '#' begins a comment, and a
- * newline or ';' would begin another command. */
+/* Bytes that the kernel's command line gives a meaning of its own: blanks part words, '#' begins a
+ * comment, and a newline or ';' would begin another command. */
 static bool fetch_byte_valid(char c)
 {
 	return isascii(c) && isgraph((unsigned char)c) && c != '#' && c != ';';
 }
 
-/* Whether the kernel prints the argument as a string: its type, behind the last colon, is one of the kernel's kinds of
- * strings or an array of them. A thread's name is a string without saying so; so is a constant in quotes, which ends
- * where the definition says and can hold no newline. */
+/* Whether the kernel prints the argument as a string: its type, behind the last colon, is one of
+ * the kernel's kinds of strings or an array of them. A thread's name is a string without saying so;
+ * so is a constant in quotes, which ends where the definition says and can hold no newline. */
 static bool is_string(const char *fetch)
 {
 	static const char *const kinds[] = { "string", "ustring", "symstr" };
@@ -68,7 +72,8 @@ static bool is_string(const char *fetch)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		size_t length = strlen(kinds[i]);
 
-		if (!strncmp(type + 1, kinds[i], length) && (!type[1 + length] || type[1 + length] == '['))
+		if (!strncmp(type + 1, kinds[i], length) &&
+			(!type[1 + length] || type[1 + length] == '['))
 			return true;
 	}
 	return false;
@@ -82,10 +87,12 @@ static void add_canary(struct builder *builder)
 
 	add(builder, " " TEXT_CANARY "%u_%.16s=\\0:u8", line->addition_count, builder->tag);
 	line->additions[line->addition_count++] =
-		(struct probe_line_addition){ .at = (uint16_t)begin, .size = (uint16_t)(builder->length - begin) };
+		(struct probe_line_addition){ .at = (uint16_t)begin,
+			.size = (uint16_t)(builder->length - begin) };
 }
 
-static int add_fetch(struct builder *builder, const struct control_create *create, struct probe_line_error *error)
+static int add_fetch(struct builder *builder, const struct control_create *create,
+	struct probe_line_error *error)
 {
 	const char *text = create->fetch;
 	int at = 0;
@@ -98,12 +105,15 @@ static int add_fetch(struct builder *builder, const struct control_create *creat
 
 		for (size_t k = 0; k < length; k++) {
 			if (!fetch_byte_valid(text[k]))
-				return fail(error, PROBE_LINE_FETCH, at + (int)k, "a fetch argument can't hold this byte");
+				return fail(error, PROBE_LINE_FETCH, at + (int)k,
+					"a fetch argument can't hold this byte");
 		}
 		if (!equals || equals == text || !equals[1])
-			return fail(error, PROBE_LINE_FETCH, at, "a fetch argument is NAME=FETCH[:TYPE]");
+			return fail(error, PROBE_LINE_FETCH, at,
+				"a fetch argument is NAME=FETCH[:TYPE]");
 		if (!strncmp(text, TEXT_CANARY, strlen(TEXT_CANARY)))
-			return fail(error, PROBE_LINE_FETCH, at, "names that begin with \"" TEXT_CANARY "\" are tracefan's own");
+			return fail(error, PROBE_LINE_FETCH, at,
+				"names that begin with \"" TEXT_CANARY "\" are tracefan's own");
 		add(builder, " %s", text);
 		if (builder->tag && is_string(equals + 1))
 			add_canary(builder);
@@ -112,19 +122,21 @@ static int add_fetch(struct builder *builder, const struct control_create *creat
 	}
 	if (create->fetch_count + builder->line->addition_count > PROBE_LINE_FETCH_ARGS_MAX)
 		return fail(error, PROBE_LINE_FETCH, -1,
-			"more than 128 fetch arguments, as the text source needs one more for each string");
+			"more than 128 fetch arguments, as the text source needs one more for each "
+			"string");
 	return 0;
 }
 
-static int add_place(struct builder *builder, const struct control_create *create, const char *group, const char *event,
-	int target, struct probe_line_error *error)
+static int add_place(struct builder *builder, const struct control_create *create,
+	const char *group, const char *event, int target, struct probe_line_error *error)
 {
 	bool is_return = create->kind == PROBE_URETPROBE || create->kind == PROBE_KRETPROBE;
 
 	if (probe_kind_in_file(create->kind)) {
-		/* The kernel resolves the descriptor as it reads the line, so no path's blanks or colons matter. */
-		add(builder, "%s:%s/%s /proc/self/fd/%d:0x%llx", is_return ? "r" : "p", group, event, target,
-			(unsigned long long)create->offset);
+		/* The kernel resolves the descriptor as it reads the line, so no path's blanks or
+		 * colons matter. */
+		add(builder, "%s:%s/%s /proc/self/fd/%d:0x%llx", is_return ? "r" : "p", group,
+			event, target, (unsigned long long)create->offset);
 		if (create->ref_offset)
 			add(builder, "(0x%llx)", (unsigned long long)create->ref_offset);
 		return 0;
@@ -140,8 +152,8 @@ static int add_place(struct builder *builder, const struct control_create *creat
 	return 0;
 }
 
-int probe_line_build(const struct control_create *create, const char *group, const char *event, int target,
-	const char *tag, struct probe_line *ret, struct probe_line_error *ret_error)
+int probe_line_build(const struct control_create *create, const char *group, const char *event,
+	int target, const char *tag, struct probe_line *ret, struct probe_line_error *ret_error)
 {
 	struct builder builder = { .line = ret, .tag = tag };
 	int r = add_place(&builder, create, group, event, target, ret_error);
@@ -153,7 +165,8 @@ int probe_line_build(const struct control_create *create, const char *group, con
 	ret->bare = builder.length;
 	r = add_fetch(&builder, create, ret_error);
 	if (!r && builder.full)
-		return fail(ret_error, PROBE_LINE_FETCH, -1, "the definition is longer than the kernel takes (4095 bytes)");
+		return fail(ret_error, PROBE_LINE_FETCH, -1,
+			"the definition is longer than the kernel takes (4095 bytes)");
 	return r;
 }
 
@@ -196,7 +209,9 @@ bool probe_line_words(const char *log, const char *command, struct probe_line_wo
 	(void)snprintf(ret->message, sizeof(ret->message), "%.*s", (int)(end - line), line);
 	caret = found + length + 1;
 	caret += strspn(caret, " ");
-	/* The caret's line is indented as the command's, whose first column is behind "  Command: ". */
-	ret->column = *caret == '^' ? (int)(caret - (found + length + 1)) - (int)(sizeof(head) - 2) : -1;
+	/* The caret's line is indented as the command's, whose first column is behind "  Command:
+	 * ". */
+	ret->column =
+		*caret == '^' ? (int)(caret - (found + length + 1)) - (int)(sizeof(head) - 2) : -1;
 	return true;
 }

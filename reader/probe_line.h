@@ -20,7 +20,7 @@ struct probe_line_addition {
 
 struct probe_line {
 	char text[PROBE_LINE_MAX];
-	size_t bare;  /* length without the fetch arguments */
+	size_t bare; /* length without the fetch arguments */
 	uint32_t addition_count;
 	struct probe_line_addition additions[PROBE_LINE_FETCH_ARGS_MAX];
 };
@@ -38,17 +38,19 @@ struct probe_line_error {
 	const char *message;
 };
 
-/* Builds the line. `target` is the descriptor of the file of a uprobe, as /proc/self/fd names it. With `tag`, which the
- * traced program can't know, each string is followed by a canary that is named after it (TEXT_CANARY in
- * shm/schema.h); NULL: none. Returns 0, or -EINVAL with *ret_error filled in. */
-int probe_line_build(const struct control_create *create, const char *group, const char *event, int target,
-	const char *tag, struct probe_line *ret, struct probe_line_error *ret_error);
+/* Builds the line. `target` is the descriptor of the file of a uprobe, as /proc/self/fd names it.
+ * With `tag`, which the traced program can't know, each string is followed by a canary that is
+ * named after it (TEXT_CANARY in shm/schema.h); NULL: none. Returns 0, or -EINVAL with *ret_error
+ * filled in. */
+int probe_line_build(const struct control_create *create, const char *group, const char *event,
+	int target, const char *tag, struct probe_line *ret, struct probe_line_error *ret_error);
 
-/* Where a column of the line lies in the user's fetch arguments, joined by blanks; what lies in an addition counts as the
- * end of the argument before it. -1: before the arguments. */
+/* Where a column of the line lies in the user's fetch arguments, joined by blanks; what lies in an
+ * addition counts as the end of the argument before it. -1: before the arguments. */
 int probe_line_position(const struct probe_line *line, int column);
 
-/* What the kernel said of a command, out of the text of an error_log: the last entry for exactly this command. */
+/* What the kernel said of a command, out of the text of an error_log: the last entry for exactly
+ * this command. */
 struct probe_line_words {
 	char message[200];
 	int column; /* of the wrong byte in the command, -1 where it doesn't say */

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define ID_DIGITS  16
-#define SYMBOL_MAX 36 /* leaves room for both numbers in the 63 characters that the kernel takes */
+#define SYMBOL_MAX 36 /* leaves room for both numbers in the 63 characters that the kernel takes   \
+		       */
 
 static uint32_t crc32(const char *text)
 {
@@ -42,7 +43,8 @@ void probe_name_event(const char *symbol, uint64_t id, const char *tag, char *ev
 
 	sanitise(symbol, clean, SYMBOL_MAX - 1);
 	/* A name can't begin with a digit. */
-	(void)snprintf(event, size, "%s%s_%016llx_%.8s", isdigit((unsigned char)clean[0]) || !clean[0] ? "_" : "", clean,
+	(void)snprintf(event, size, "%s%s_%016llx_%.8s",
+		isdigit((unsigned char)clean[0]) || !clean[0] ? "_" : "", clean,
 		(unsigned long long)id, tag);
 }
 
@@ -60,6 +62,6 @@ bool probe_name_is_ours(const char *event)
 	size_t tail = 1 + ID_DIGITS + 1 + PROBE_NAME_TAG_DIGITS, length = strlen(event);
 	const char *end = event + length - tail;
 
-	return length > tail && end[0] == '_' && hex_digits(end + 1, ID_DIGITS) && end[1 + ID_DIGITS] == '_' &&
-		hex_digits(end + 2 + ID_DIGITS, PROBE_NAME_TAG_DIGITS);
+	return length > tail && end[0] == '_' && hex_digits(end + 1, ID_DIGITS) &&
+	       end[1 + ID_DIGITS] == '_' && hex_digits(end + 2 + ID_DIGITS, PROBE_NAME_TAG_DIGITS);
 }

@@ -3,8 +3,8 @@
  *   group   tracefan_<session, sanitised>_<crc32 of the session's name>
  *   event   <symbol, sanitised and cut>_<id, 16 hex digits>_<tag of the run, 8 hex digits>
  *
- * The checksum keeps "a-b" and "a_b" apart; id and tag make each name one of its own for as long as the host
- * is up, so that a line of an earlier run can't be taken for ours. */
+ * The checksum keeps "a-b" and "a_b" apart; id and tag make each name one of its own for as long as
+ * the host is up, so that a line of an earlier run can't be taken for ours. */
 #ifndef TRACEFAN_READER_PROBE_NAME_H
 #define TRACEFAN_READER_PROBE_NAME_H
 

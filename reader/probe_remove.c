@@ -32,7 +32,8 @@ int probe_remove(int root, const char *file, const char *group, const char *even
 	return r == -ENOENT ? 0 : r;
 }
 
-void probe_remove_holder(int root, const char *group, const char *event, char *ret_holder, size_t size)
+void probe_remove_holder(
+	int root, const char *group, const char *event, char *ret_holder, size_t size)
 {
 	CLEANUP_CLOSE int fd = openat(root, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -46,14 +47,17 @@ void probe_remove_holder(int root, const char *group, const char *event, char *r
 		CLEANUP_FREE char *state = NULL;
 		char path[512];
 
-		(void)snprintf(path, sizeof(path), "instances/%.200s/events/%s/%s/enable", entry->d_name, group, event);
-		if (entry->d_name[0] != '.' && !tracedir_read(root, path, &state, NULL) && state[0] == '1')
+		(void)snprintf(path, sizeof(path), "instances/%.200s/events/%s/%s/enable",
+			entry->d_name, group, event);
+		if (entry->d_name[0] != '.' && !tracedir_read(root, path, &state, NULL) &&
+			state[0] == '1')
 			(void)snprintf(ret_holder, size, "%s", entry->d_name);
 	}
 	(void)closedir(dir);
 }
 
-/* The event's name in a line such as "p:GROUP/EVENT place args" if it is one of ours, else NULL. Cuts the line. */
+/* The event's name in a line such as "p:GROUP/EVENT place args" if it is one of ours, else NULL.
+ * Cuts the line. */
 static char *own_event(char *line, const char *group)
 {
 	char *name = strchr(line, ':'), *end;

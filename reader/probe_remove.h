@@ -1,4 +1,5 @@
-/* Taking dynamic events out of tracefs again. Only those that carry the given group and a name of ours. */
+/* Taking dynamic events out of tracefs again. Only those that carry the given group and a name of
+ * ours. */
 #ifndef TRACEFAN_READER_PROBE_REMOVE_H
 #define TRACEFAN_READER_PROBE_REMOVE_H
 
@@ -8,15 +9,16 @@
 #define PROBE_UPROBES "uprobe_events"
 #define PROBE_KPROBES "kprobe_events"
 
-/* Removes one event; someone who has enabled it in another instance makes that EBUSY, and then this tries again
- * for a bounded time. Returns 0 (also when it is gone already) or -errno. */
+/* Removes one event; someone who has enabled it in another instance makes that EBUSY, and then this
+ * tries again for a bounded time. Returns 0 (also when it is gone already) or -errno. */
 int probe_remove(int root, const char *file, const char *group, const char *event);
 
 /* Finds an instance that has the event enabled, for a message: its name, or "" in *ret_holder. */
-void probe_remove_holder(int root, const char *group, const char *event, char *ret_holder, size_t size);
+void probe_remove_holder(
+	int root, const char *group, const char *event, char *ret_holder, size_t size);
 
-/* Removes all events of the group that bear a name of ours; *ret_removed counts them. Goes on after a failure and
- * returns the first one. */
+/* Removes all events of the group that bear a name of ours; *ret_removed counts them. Goes on after
+ * a failure and returns the first one. */
 int probe_remove_group(int root, const char *group, unsigned int *ret_removed);
 
 #endif

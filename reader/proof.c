@@ -1,5 +1,5 @@
-/* The start-up proof: does what the reader is about to rely on work on this kernel? Markers in the session's own
- * instance are counted as bytes; nothing is parsed. */
+/* The start-up proof: does what the reader is about to rely on work on this kernel? Markers in the
+ * session's own instance are counted as bytes; nothing is parsed. */
 #include "reader/raw.h"
 
 #include "base/log.h"
@@ -77,7 +77,8 @@ int proof_run(struct raw *raw)
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	(void)snprintf(raw->proof_text, sizeof(raw->proof_text), "tracefan proof %016llx", (unsigned long long)random);
+	(void)snprintf(raw->proof_text, sizeof(raw->proof_text), "tracefan proof %016llx",
+		(unsigned long long)random);
 	raw->deliver = count;
 	raw->proof_count = 0;
 	r = write_markers(raw);

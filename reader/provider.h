@@ -1,6 +1,7 @@
-/* What stands behind the router's requests: the kernel's tracefs (live.c) or a recording (recorded.c). The requests' code
- * checks who asks and in which state; a provider does it. Methods that can fail towards a consumer return an enum
- * exit_status and fill in the failure; those that make a blob return its descriptor, owned by the caller, or -errno. */
+/* What stands behind the router's requests: the kernel's tracefs (live.c) or a recording
+ * (recorded.c). The requests' code checks who asks and in which state; a provider does it. Methods
+ * that can fail towards a consumer return an enum exit_status and fill in the failure; those that
+ * make a blob return its descriptor, owned by the caller, or -errno. */
 #ifndef TRACEFAN_READER_PROVIDER_H
 #define TRACEFAN_READER_PROVIDER_H
 
@@ -27,10 +28,14 @@ struct provider_ops {
 	int (*events)(struct provider *provider);
 	int (*create)(struct provider *provider, const struct control_create *create, int target,
 		struct provider_created *ret, struct control_failure *ret_failure);
-	int (*enable)(struct provider *provider, uint64_t id, bool enabled, struct control_failure *ret_failure);
-	int (*filter)(struct provider *provider, uint64_t id, const char *filter, struct control_failure *ret_failure);
-	int (*close_probe)(struct provider *provider, uint64_t id, struct control_failure *ret_failure);
-	/* Keeps a process out of the trace (`number` is the router's for it), or lets it in again. */
+	int (*enable)(struct provider *provider, uint64_t id, bool enabled,
+		struct control_failure *ret_failure);
+	int (*filter)(struct provider *provider, uint64_t id, const char *filter,
+		struct control_failure *ret_failure);
+	int (*close_probe)(
+		struct provider *provider, uint64_t id, struct control_failure *ret_failure);
+	/* Keeps a process out of the trace (`number` is the router's for it), or lets it in again.
+	 */
 	int (*exclude)(struct provider *provider, uint64_t number, pid_t process);
 	int (*include)(struct provider *provider, uint64_t number);
 	/* The router is gone; and: it has been gone for long enough. */

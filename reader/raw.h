@@ -1,5 +1,6 @@
-/* The inside of the raw source: per-CPU sub-buffers, read in rounds. source_raw.c says when and tells the router
- * what it has to know; raw_read.c moves the bytes; proof.c tries the way before it is relied on. */
+/* The inside of the raw source: per-CPU sub-buffers, read in rounds. source_raw.c says when and
+ * tells the router what it has to know; raw_read.c moves the bytes; proof.c tries the way before it
+ * is relied on. */
 #ifndef TRACEFAN_READER_RAW_H
 #define TRACEFAN_READER_RAW_H
 
@@ -16,11 +17,12 @@ struct raw;
 
 struct raw_cpu {
 	struct raw *raw;
-	int fd;        /* per_cpu/cpuN/trace_pipe_raw, O_NONBLOCK */
-	bool offline;  /* was never online since the instance was made: reads say ENODEV */
-	bool ready;    /* the last look found something to read */
-	bool stalled;  /* a read failed or came short in this sweep: not asked again before the next one */
-	bool told;     /* an unexpected result has been logged */
+	int fd;       /* per_cpu/cpuN/trace_pipe_raw, O_NONBLOCK */
+	bool offline; /* was never online since the instance was made: reads say ENODEV */
+	bool ready;   /* the last look found something to read */
+	bool stalled; /* a read failed or came short in this sweep: not asked again before the next
+			 one */
+	bool told;    /* an unexpected result has been logged */
 	uint32_t taken; /* sub-buffers moved in this sweep */
 	uint32_t want;  /* length of the next chain */
 	/* The chain in flight. Its reads are linked, so they finish in order. */
@@ -40,31 +42,31 @@ struct raw {
 	uint32_t share;     /* sub-buffers of one CPU in one sweep, at most */
 	/* What becomes of a sub-buffer: published, or counted by the proof. Takes the slot over. */
 	void (*deliver)(struct raw *raw, uint32_t cpu, uint32_t slot, uint32_t length);
-	char proof_text[48];  /* the proof's marker, and how many have come */
+	char proof_text[48]; /* the proof's marker, and how many have come */
 	uint64_t proof_count;
 
 	/* Pacing; see source_raw.c. */
-	bool due;      /* somebody woke the reader for this source */
-	bool loaded;   /* paced by the interval instead of woken by the kernel */
-	bool blocked;  /* a CPU had data, and the pool no slot for it */
+	bool due;     /* somebody woke the reader for this source */
+	bool loaded;  /* paced by the interval instead of woken by the kernel */
+	bool blocked; /* a CPU had data, and the pool no slot for it */
 	bool stopping;
-	uint32_t quiet;     /* sweeps in a row that found nothing, while stopping */
-	uint32_t moved;     /* sub-buffers of the last sweep */
-	uint64_t woken;     /* when the last sweep that a wake-up caused began */
-	uint64_t gap;       /* ns between wake-ups, a running mean of no more than an interval */
-	uint32_t calm;      /* loaded sweeps in a row that moved little */
-	uint32_t patience;  /* how many of them there have to be before the next try to wait */
-	uint64_t swept;     /* T of the last sweep */
-	uint64_t backoff;   /* ns until the next try while nothing moves for lack of slots */
+	uint32_t quiet;    /* sweeps in a row that found nothing, while stopping */
+	uint32_t moved;    /* sub-buffers of the last sweep */
+	uint64_t woken;    /* when the last sweep that a wake-up caused began */
+	uint64_t gap;      /* ns between wake-ups, a running mean of no more than an interval */
+	uint32_t calm;     /* loaded sweeps in a row that moved little */
+	uint32_t patience; /* how many of them there have to be before the next try to wait */
+	uint64_t swept;    /* T of the last sweep */
+	uint64_t backoff;  /* ns until the next try while nothing moves for lack of slots */
 	struct loop_watch hotplug; /* kernel's uevents: a CPU came online */
 };
 
-/* Looks at all CPUs with one poll(2) that doesn't wait: who has something to read? Whatever was committed before the
- * call and isn't seen here has been read already. */
+/* Looks at all CPUs with one poll(2) that doesn't wait: who has something to read? Whatever was
+ * committed before the call and isn't seen here has been read already. */
 void raw_look(struct raw *raw);
 
-/* Reads from each CPU that was seen ready, as far as its share and the pool's slots go. *ret_moved is the number of
- * sub-buffers. Leaves no read in flight. Returns 0 or -errno. */
+/* Reads from each CPU that was seen ready, as far as its share and the pool's slots go. *ret_moved
+ * is the number of sub-buffers. Leaves no read in flight. Returns 0 or -errno. */
 int raw_round(struct raw *raw, uint32_t *ret_moved);
 
 /* Starts a sweep: every CPU has its share before it again. */
@@ -73,9 +75,9 @@ void raw_begin(struct raw *raw);
 /* The loop's callback for finished reads; `context` is the struct raw. */
 void raw_read_done(void *context, uint64_t token, int result);
 
-/* Tries the whole way with markers of its own in the session's instance, before and after waiting is armed, and counts
- * what arrives. Leaves the instance's buffers empty. Returns 0, -EPROTO (something was missing, or too much) or
- * another -errno. */
+/* Tries the whole way with markers of its own in the session's instance, before and after waiting
+ * is armed, and counts what arrives. Leaves the instance's buffers empty. Returns 0, -EPROTO
+ * (something was missing, or too much) or another -errno. */
 int proof_run(struct raw *raw);
 
 #endif

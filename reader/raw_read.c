@@ -1,8 +1,8 @@
 /* Moving sub-buffers: by chains of linked fixed reads, or by read(2) where the loop has no ring.
  *
- * A read of a file in tracefs must ask for exactly one sub-buffer: io_uring would hold a longer one back until it is
- * full. A read that finds its CPU empty waits in the ring, so the tail of a chain that was too long is called back
- * before the round ends; it has taken nothing. */
+ * A read of a file in tracefs must ask for exactly one sub-buffer: io_uring would hold a longer one
+ * back until it is full. A read that finds its CPU empty waits in the ring, so the tail of a chain
+ * that was too long is called back before the round ends; it has taken nothing. */
 #include "reader/raw.h"
 
 #include "base/log.h"
@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 /* Reads in flight over all CPUs: a chain must not be torn by a full submission queue. */
-#define ROUND_MAX   128
-/* Between two looks at reads that a worker is at, and how long they may take in all, on the slowest machine. */
+#define ROUND_MAX 128
+/* Between two looks at reads that a worker is at, and how long they may take in all, on the slowest
+ * machine. */
 #define LOOK_AGAIN  UINT64_C(5000000)
 #define FINISH_WAIT UINT64_C(10000000000)
 
@@ -38,7 +39,8 @@ void raw_begin(struct raw *raw)
 	for (uint32_t i = 0; i < raw->cpu_count; i++) {
 		struct raw_cpu *cpu = &raw->cpus[i];
 
-		/* Half of what the last sweep took is likely there again, so that the chain is seldom too long. */
+		/* Half of what the last sweep took is likely there again, so that the chain is
+		 * seldom too long. */
 		cpu->want = cpu->taken / 2;
 		if (cpu->want < 1)
 			cpu->want = 1;
@@ -52,16 +54,18 @@ void raw_begin(struct raw *raw)
 /* Slots of this CPU that are on their way or with the router. */
 static uint32_t out(const struct raw *raw, uint32_t index)
 {
-	return raw->cpus[index].queued - raw->cpus[index].done + pool_writer_held(raw->base.pool, index);
+	return raw->cpus[index].queued - raw->cpus[index].done +
+	       pool_writer_held(raw->base.pool, index);
 }
 
-/* Slots that this CPU may take now. The router holds what is ahead of the other CPUs until these catch up, and they
- * need slots for that. So a CPU may have no more out than twice what it leaves: alone it gets two thirds of the pool,
- * and whoever comes late still finds most of the rest. Each can always get one: every CPU that has none out has
- * one kept for it. */
+/* Slots that this CPU may take now. The router holds what is ahead of the other CPUs until these
+ * catch up, and they need slots for that. So a CPU may have no more out than twice what it leaves:
+ * alone it gets two thirds of the pool, and whoever comes late still finds most of the rest. Each
+ * can always get one: every CPU that has none out has one kept for it. */
 static uint32_t obtainable(struct raw *raw, uint32_t index)
 {
-	uint32_t available = pool_writer_available(raw->base.pool), own = out(raw, index), kept = 0, most;
+	uint32_t available = pool_writer_available(raw->base.pool), own = out(raw, index), kept = 0,
+		 most;
 	uint32_t fair = 2 * available > own ? (2 * available - own) / 3 : 0;
 
 	if (available / 3 >= raw->cpu_count)
@@ -89,7 +93,8 @@ static void settle(struct raw_cpu *cpu, uint32_t index, uint32_t slot, int resul
 	if (result == (int)raw->subbuf_size || result == -ECANCELED || result == -EAGAIN)
 		return;
 	cpu->stalled = true;
-	/* Not empty, and nothing to be had: an event that is reserved and not committed yet. The next sweep looks again. */
+	/* Not empty, and nothing to be had: an event that is reserved and not committed yet. The
+	 * next sweep looks again. */
 	if (result == 0)
 		return;
 	if (result == -ENODEV) {
@@ -103,7 +108,8 @@ static void settle(struct raw_cpu *cpu, uint32_t index, uint32_t slot, int resul
 	if (result < 0)
 		log_warning("read of CPU %u: %s", index, strerror(-result));
 	else
-		log_warning("read of CPU %u brought %d bytes instead of %u", index, result, raw->subbuf_size);
+		log_warning("read of CPU %u brought %d bytes instead of %u", index, result,
+			raw->subbuf_size);
 }
 
 void raw_read_done(void *context, uint64_t token, int result)
@@ -166,8 +172,8 @@ static void call_back(struct raw *raw)
 	}
 }
 
-/* Waits for the reads in flight. Where the kernel reads at once, those that found data are complete when they have been
- * submitted; where it has a worker do it, they take their time. */
+/* Waits for the reads in flight. Where the kernel reads at once, those that found data are complete
+ * when they have been submitted; where it has a worker do it, they take their time. */
 static int finish_chains(struct raw *raw)
 {
 	int r = loop_read_submit(raw->base.loop, 0, 0);
@@ -184,8 +190,11 @@ static int finish_chains(struct raw *raw)
 		before = raw->in_flight;
 		call_back(raw);
 		r = loop_read_submit(raw->base.loop, 1, LOOK_AGAIN);
-		/* A call can come while a worker is at it and miss; nothing has moved, so call again. */
-		for (uint32_t i = 0; raw->in_flight == before && i < raw->cpu_count && loop_now() - now >= LOOK_AGAIN; i++)
+		/* A call can come while a worker is at it and miss; nothing has moved, so call
+		 * again. */
+		for (uint32_t i = 0; raw->in_flight == before && i < raw->cpu_count &&
+				     loop_now() - now >= LOOK_AGAIN;
+			i++)
 			raw->cpus[i].called_back = false;
 	}
 	return r;
@@ -248,7 +257,9 @@ int raw_round(struct raw *raw, uint32_t *ret_moved)
 			read_plain(raw, i, length);
 		/* A longer chain next time, if this one turns out full. */
 		if (taken + length <= raw->share && raw->cpus[i].want < RAW_CHAIN_MAX)
-			raw->cpus[i].want = raw->cpus[i].want * 2 < RAW_CHAIN_MAX ? raw->cpus[i].want * 2 : RAW_CHAIN_MAX;
+			raw->cpus[i].want = raw->cpus[i].want * 2 < RAW_CHAIN_MAX
+						    ? raw->cpus[i].want * 2
+						    : RAW_CHAIN_MAX;
 	}
 	if (raw->in_flight) {
 		int finish = finish_chains(raw);

@@ -31,14 +31,15 @@ static void call_last(struct reader *reader, uint64_t now)
 	reader->probes_left = reader->provider->ops->probes(reader->provider);
 }
 
-/* A router that still works through the rest gives slots back or lets go of probes, which takes the kernel its time each,
- * and is waited for; one that doesn't is left. */
+/* A router that still works through the rest gives slots back or lets go of probes, which takes the
+ * kernel its time each, and is waited for; one that doesn't is left. */
 static bool router_hangs(struct reader *reader, uint64_t now)
 {
 	if (now < reader->last_call)
 		return false;
 	(void)pool_writer_available(&reader->pool);
-	if (reader->pool.freed == reader->freed && reader->provider->ops->probes(reader->provider) >= reader->probes_left)
+	if (reader->pool.freed == reader->freed &&
+		reader->provider->ops->probes(reader->provider) >= reader->probes_left)
 		return true;
 	call_last(reader, now);
 	return false;
@@ -64,7 +65,9 @@ static bool nobody_listens(const struct reader *reader)
 
 static void end_stream(struct reader *reader)
 {
-	struct pool_entry end = { .kind = POOL_END, .time = loop_now(), .value = (uint64_t)reader->end_reason };
+	struct pool_entry end = {
+		.kind = POOL_END, .time = loop_now(), .value = (uint64_t)reader->end_reason
+	};
 
 	if (!reader->end_noted && !pool_writer_note(&reader->pool, &end))
 		reader->end_noted = true;
@@ -86,8 +89,9 @@ static void proceed(struct reader *reader, uint64_t now)
 	if (nobody_listens(reader)) {
 		reader->state = READER_DONE;
 	} else if (router_hangs(reader, now)) {
-		log_warning(reader->end_noted ? "the router did not close after the session's end" :
-						"the router does not take what is left; it is lost");
+		log_warning(reader->end_noted
+				    ? "the router did not close after the session's end"
+				    : "the router does not take what is left; it is lost");
 		reader->state = READER_DONE;
 	}
 }
@@ -106,7 +110,8 @@ static void router_gone(void *context, struct peer *peer)
 	reader->provider->ops->orphan(reader->provider);
 	reader->grace = loop_now() + READER_GRACE;
 	if (reader->state == READER_RUNNING)
-		log_note("the router is gone; its probes stay for %d seconds", (int)(READER_GRACE / 1000000000));
+		log_note("the router is gone; its probes stay for %d seconds",
+			(int)(READER_GRACE / 1000000000));
 }
 
 static void router_connects(void *context, short revents)
@@ -117,12 +122,15 @@ static void router_connects(void *context, short revents)
 
 	(void)revents;
 	if (fd == -EACCES)
-		log_warning("a process that is not the router's user connected to the router's socket");
-	/* A router that was started anew may be here before the old one's end has been looked at. */
+		log_warning(
+			"a process that is not the router's user connected to the router's socket");
+	/* A router that was started anew may be here before the old one's end has been looked at.
+	 */
 	if (fd >= 0 && reader->router.fd >= 0 && peer_is_gone(&reader->router))
 		peer_close(&reader->router);
 	/* One router at a time: another one would read the same slots. */
-	if (fd >= 0 && (reader->router.fd >= 0 || peer_open(&reader->router, &reader->loop, fd, pid) < 0)) {
+	if (fd >= 0 && (reader->router.fd >= 0 ||
+			       peer_open(&reader->router, &reader->loop, fd, pid) < 0)) {
 		log_warning("process %d connected as a second router and was sent away", (int)pid);
 		(void)close_fd(fd);
 	}
@@ -169,11 +177,14 @@ static void owner_speaks(void *context, short revents)
 		reader_stop(reader, END_STOPPED, "the owner is gone");
 }
 
-static int watch(struct reader *reader, struct loop_watch *watch, int fd, void (*ready)(void *, short))
+static int watch(
+	struct reader *reader, struct loop_watch *watch, int fd, void (*ready)(void *, short))
 {
 	int r;
 
-	*watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = ready, .context = reader };
+	*watch = (struct loop_watch){
+		.fd = fd, .events = POLLIN, .ready = ready, .context = reader
+	};
 	r = loop_add(&reader->loop, watch);
 	if (!r)
 		loop_arm(&reader->loop, watch);
@@ -195,7 +206,8 @@ static int watch_all(struct reader *reader)
 	if (!r)
 		r = watch(reader, &reader->router_listener, reader->dir.router, router_connects);
 	if (!r)
-		r = watch(reader, &reader->control_listener, reader->dir.control, operator_connects);
+		r = watch(
+			reader, &reader->control_listener, reader->dir.control, operator_connects);
 	if (!r && reader->options->owner_fd >= 0)
 		r = watch(reader, &reader->owner, reader->options->owner_fd, owner_speaks);
 	return r;
@@ -237,7 +249,8 @@ static uint64_t next_deadline(const struct reader *reader)
 		deadline = reader->last_call;
 	if (reader->state == READER_STOPPING && reader->last_call < deadline)
 		deadline = reader->last_call;
-	/* Only the filled ring's being full keeps a drained source from its end, and nobody tells when it isn't any more. */
+	/* Only the filled ring's being full keeps a drained source from its end, and nobody tells
+	 * when it isn't any more. */
 	if (reader->state == READER_STOPPING && reader->source->drained)
 		deadline = loop_now() + reader->options->interval;
 	if (reader->grace < deadline)
@@ -281,8 +294,8 @@ static void answer_stops(struct reader *reader)
 	}
 }
 
-/* Undoes whatever of the start was done. The loop goes before the instance, whose files it holds; an operator who waits
- * hears of the end when nothing is left. */
+/* Undoes whatever of the start was done. The loop goes before the instance, whose files it holds;
+ * an operator who waits hears of the end when nothing is left. */
 static void end(struct reader *reader)
 {
 	int r;
@@ -302,7 +315,8 @@ static void end(struct reader *reader)
 	if (reader->has_instance) {
 		r = instance_remove(&reader->instance);
 		if (r < 0)
-			(void)reader_fail(reader, reader->status ? reader->status : EXIT_FAILED, r, "removal of the instance");
+			(void)reader_fail(reader, reader->status ? reader->status : EXIT_FAILED, r,
+				"removal of the instance");
 	}
 	replay_close(reader->replay);
 	session_dir_remove(&reader->dir);
@@ -318,7 +332,8 @@ static void block_signals(void)
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
-	/* From here on a signal waits for the loop, so an early one also ends the session in order. */
+	/* From here on a signal waits for the loop, so an early one also ends the session in order.
+	 */
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
 }
@@ -335,10 +350,15 @@ int reader_run(const struct reader_options *options)
 	reader->started = loop_now();
 	reader->signals.fd = -1;
 	reader->notify = -1;
-	reader->router = (struct peer){ .fd = -1, .handle = requests_of_router, .gone = router_gone, .context = reader };
+	reader->router = (struct peer){
+		.fd = -1, .handle = requests_of_router, .gone = router_gone, .context = reader
+	};
 	for (size_t i = 0; i < READER_OPERATORS_MAX; i++)
-		reader->operators[i] = (struct peer){ .fd = -1, .handle = requests_of_operator, .context = reader };
-	/* Modes are set one by one; until then nothing that is made here is open to anybody else. */
+		reader->operators[i] = (struct peer){
+			.fd = -1, .handle = requests_of_operator, .context = reader
+		};
+	/* Modes are set one by one; until then nothing that is made here is open to anybody else.
+	 */
 	(void)umask(077);
 	block_signals();
 	if (!start(reader)) {

@@ -35,7 +35,7 @@ struct reader {
 	struct instance instance; /* live sessions only */
 	bool has_instance;
 	struct live live;
-	struct replay *replay;    /* of files only */
+	struct replay *replay; /* of files only */
 	struct recorded recorded;
 	struct provider *provider;
 	struct policy policy;
@@ -47,19 +47,19 @@ struct reader {
 	uint32_t flags; /* enum control_session_flag */
 
 	struct peer router;
-	bool router_ready; /* it said hello */
-	bool router_seen;  /* there was one before */
+	bool router_ready;  /* it said hello */
+	bool router_seen;   /* there was one before */
 	uint32_t consumers; /* attached to the router now, or to the last one when it went */
 	struct peer operators[READER_OPERATORS_MAX];
 	int notify; /* the readiness socket, until it has been told */
 	struct loop_watch router_listener, control_listener, signals, owner;
 
 	enum reader_state state;
-	int status;        /* enum exit_status of the process */
-	int end_reason;    /* enum end_reason */
-	uint64_t started;  /* ns, CLOCK_MONOTONIC */
-	uint64_t grace;    /* when what a dead router left behind goes; LOOP_NEVER: nothing to go */
-	uint64_t last_call; /* after the end: how long the router is waited for */
+	int status;       /* enum exit_status of the process */
+	int end_reason;   /* enum end_reason */
+	uint64_t started; /* ns, CLOCK_MONOTONIC */
+	uint64_t grace;   /* when what a dead router left behind goes; LOOP_NEVER: nothing to go */
+	uint64_t last_call;   /* after the end: how long the router is waited for */
 	uint64_t freed;       /* slots that had come back when last_call was set */
 	uint32_t probes_left; /* and the probes that there were */
 	bool end_noted;

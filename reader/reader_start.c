@@ -33,11 +33,13 @@ static int tell(struct reader *reader, const struct tracedir_problem *problem, i
 
 static int start_directory(struct reader *reader)
 {
-	struct session_dir_owners owners = { .router = reader->router_uid, .group = SESSION_DIR_NO_GROUP };
+	struct session_dir_owners owners = { .router = reader->router_uid,
+		.group = SESSION_DIR_NO_GROUP };
 	struct sockaddr_un address = { 0 };
 	socklen_t size = sizeof(address) - 1;
 	struct tracedir_problem problem;
-	int r = session_dir_open(reader->options->directory, reader->options->session, &reader->dir, &problem);
+	int r = session_dir_open(
+		reader->options->directory, reader->options->session, &reader->dir, &problem);
 
 	if (reader->policy.has_group)
 		owners.group = reader->policy.group;
@@ -54,9 +56,8 @@ static int start_directory(struct reader *reader)
 
 static int start_instance(struct reader *reader)
 {
-	const struct instance_wish wish = {
-		.buffer_size = reader->options->buffer_size, .subbuf_size = reader->options->subbuf_size
-	};
+	const struct instance_wish wish = { .buffer_size = reader->options->buffer_size,
+		.subbuf_size = reader->options->subbuf_size };
 	struct tracedir_problem problem;
 	int root = tracedir_open(reader->options->tracefs, &problem), r;
 
@@ -68,11 +69,13 @@ static int start_instance(struct reader *reader)
 		return tell(reader, &problem, r);
 	}
 	reader->has_instance = true;
-	r = live_open(&reader->live, &reader->instance, reader->options->session, reader->options->source == OPTIONS_TEXT);
+	r = live_open(&reader->live, &reader->instance, reader->options->session,
+		reader->options->source == OPTIONS_TEXT);
 	if (r < 0)
 		return reader_fail(reader, EXIT_FAILED, r, "probes");
 	reader->provider = &reader->live.provider;
-	reader->provider->source = reader->options->source == OPTIONS_TEXT ? SOURCE_TEXT : SOURCE_RAW;
+	reader->provider->source =
+		reader->options->source == OPTIONS_TEXT ? SOURCE_TEXT : SOURCE_RAW;
 	return 0;
 }
 
@@ -103,11 +106,11 @@ static int open_source(struct reader *reader, bool uring)
 	if (r < 0)
 		return r;
 	if (reader->options->source == OPTIONS_TEXT)
-		r = source_text_open(&reader->instance, reader->provider->tag, &reader->loop, &reader->pool,
-			reader->options->interval, &reader->source);
+		r = source_text_open(&reader->instance, reader->provider->tag, &reader->loop,
+			&reader->pool, reader->options->interval, &reader->source);
 	else
-		r = source_raw_open(&reader->instance, &reader->loop, &reader->pool, reader->options->interval,
-			&reader->source);
+		r = source_raw_open(&reader->instance, &reader->loop, &reader->pool,
+			reader->options->interval, &reader->source);
 	if (r < 0)
 		loop_close(&reader->loop);
 	return r;
@@ -116,19 +119,23 @@ static int open_source(struct reader *reader, bool uring)
 static int start_source(struct reader *reader)
 {
 	bool text = reader->options->source == OPTIONS_TEXT;
-	int r = start_pool(reader, text ? TEXT_SLOT : reader->instance.subbuf_size, reader->instance.cpu_count);
+	int r = start_pool(reader, text ? TEXT_SLOT : reader->instance.subbuf_size,
+		reader->instance.cpu_count);
 
 	if (r < 0)
 		return r;
 	r = open_source(reader, true);
 	if (r < 0 && r != -EBUSY) {
-		log_warning("io_uring can't be used here (%s): reading by poll and read instead", strerror(-r));
+		log_warning("io_uring can't be used here (%s): reading by poll and read instead",
+			strerror(-r));
 		reader->flags |= SESSION_FALLBACK;
 		r = open_source(reader, false);
 	}
 	if (r == -EBUSY)
 		return reader_fail(reader, EXIT_BUSY, r, "reading of the instance");
-	return r < 0 ? reader_fail(reader, r == -EPROTO ? EXIT_MISSING : EXIT_FAILED, r, "reading of the instance") : 0;
+	return r < 0 ? reader_fail(reader, r == -EPROTO ? EXIT_MISSING : EXIT_FAILED, r,
+			       "reading of the instance")
+		     : 0;
 }
 
 static int open_replay(struct reader *reader, struct tracedir_problem *problem)
@@ -145,8 +152,8 @@ static int open_replay(struct reader *reader, struct tracedir_problem *problem)
 	}
 }
 
-/* The recorded session's pool may have been large, and its entries come in an order that counts on it. Slots cost memory
- * only once they are used, and the last returned is used first. */
+/* The recorded session's pool may have been large, and its entries come in an order that counts on
+ * it. Slots cost memory only once they are used, and the last returned is used first. */
 static uint32_t replay_slots(const struct reader *reader)
 {
 	uint64_t count = REPLAY_POOL / reader->replay->slot_size;
@@ -171,8 +178,8 @@ static int start_replay(struct reader *reader)
 	/* Files are always ready, so there is nothing that a ring could wait for. */
 	r = loop_open(false, WATCHES_MORE, &reader->loop);
 	if (!r)
-		r = source_file_open(reader->replay, &reader->recorded.asked, &reader->loop, &reader->pool,
-			reader->options->interval, &reader->source);
+		r = source_file_open(reader->replay, &reader->recorded.asked, &reader->loop,
+			&reader->pool, reader->options->interval, &reader->source);
 	return r < 0 ? reader_fail(reader, EXIT_FAILED, r, "replay") : 0;
 }
 

@@ -4,8 +4,8 @@
 
 #include "reader/reader.h"
 
-/* Opens all that the session works on. Returns 0 or -errno; what was opened by then is the caller's to undo. A failure
- * has been logged, and its exit status is in the reader. */
+/* Opens all that the session works on. Returns 0 or -errno; what was opened by then is the caller's
+ * to undo. A failure has been logged, and its exit status is in the reader. */
 int reader_start(struct reader *reader);
 
 /* Logs what failed, sets the exit status and returns `error`. */

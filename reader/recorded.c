@@ -49,17 +49,18 @@ static int events(struct provider *provider)
 	return fd;
 }
 
-/* A tracepoint by what it is called in tracefs; any other probe by the name that its consumer had for it, since the
- * place in a program or kernel isn't recorded. */
+/* A tracepoint by what it is called in tracefs; any other probe by the name that its consumer had
+ * for it, since the place in a program or kernel isn't recorded. */
 static bool matches(const struct replay_format *format, const struct control_create *create)
 {
 	if (create->kind == PROBE_TRACEPOINT)
-		return !strcmp(format->system, create->system) && !strcmp(format->event, create->event);
+		return !strcmp(format->system, create->system) &&
+		       !strcmp(format->event, create->event);
 	return *format->name && !strcmp(format->name, create->name);
 }
 
-static int create_from_text(struct recorded *recorded, const struct control_create *create, struct provider_created *ret,
-	struct control_failure *failure)
+static int create_from_text(struct recorded *recorded, const struct control_create *create,
+	struct provider_created *ret, struct control_failure *failure)
 {
 	bool tracepoint = create->kind == PROBE_TRACEPOINT;
 	int format = segment_blob_create("tracefan-format", "", 0);
@@ -89,7 +90,8 @@ static int create(struct provider *provider, const struct control_create *create
 		*ret = (struct provider_created){ .id = format->id };
 		memcpy(ret->system, format->system, sizeof(ret->system));
 		memcpy(ret->event, format->event, sizeof(ret->event));
-		ret->format = segment_blob_create("tracefan-format", format->format, format->format_size);
+		ret->format =
+			segment_blob_create("tracefan-format", format->format, format->format_size);
 		if (ret->format >= 0)
 			return EXIT_DONE;
 		control_failure_set(ret_failure, ret->format, -1, "%s", strerror(-ret->format));
@@ -97,13 +99,15 @@ static int create(struct provider *provider, const struct control_create *create
 	}
 	if (replay->any_event)
 		return create_from_text(recorded, create, ret, ret_failure);
-	control_failure_set(ret_failure, ENOENT, -1, "the recording holds no event of probe \"%s\"", create->name);
+	control_failure_set(ret_failure, ENOENT, -1, "the recording holds no event of probe \"%s\"",
+		create->name);
 	return EXIT_LOCATION;
 }
 
 static bool known(const struct recorded *recorded, uint64_t id)
 {
-	return (id && id <= recorded->replay->format_count) || (id > TEXT_IDS && id <= TEXT_IDS + recorded->next_id);
+	return (id && id <= recorded->replay->format_count) ||
+	       (id > TEXT_IDS && id <= TEXT_IDS + recorded->next_id);
 }
 
 static int unknown(uint64_t id, struct control_failure *failure)
@@ -113,7 +117,8 @@ static int unknown(uint64_t id, struct control_failure *failure)
 }
 
 /* Id 0 stands for all of them. The first wish sets the replay going. */
-static int enable(struct provider *provider, uint64_t id, bool enabled, struct control_failure *ret_failure)
+static int enable(
+	struct provider *provider, uint64_t id, bool enabled, struct control_failure *ret_failure)
 {
 	struct recorded *recorded = recorded_of(provider);
 
@@ -124,7 +129,8 @@ static int enable(struct provider *provider, uint64_t id, bool enabled, struct c
 }
 
 /* There is no kernel that could leave events out; the router filters anyway. */
-static int filter(struct provider *provider, uint64_t id, const char *text, struct control_failure *ret_failure)
+static int filter(struct provider *provider, uint64_t id, const char *text,
+	struct control_failure *ret_failure)
 {
 	(void)text;
 	return known(recorded_of(provider), id) ? EXIT_DONE : unknown(id, ret_failure);

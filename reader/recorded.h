@@ -8,7 +8,7 @@
 struct recorded {
 	struct provider provider;
 	const struct replay *replay;
-	bool asked;  /* the router wants the events now */
+	bool asked;       /* the router wants the events now */
 	uint64_t next_id; /* of events that only a text log knows */
 };
 

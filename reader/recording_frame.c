@@ -18,7 +18,8 @@ const char *recording_header_refused(const struct recording_header *header)
 	if (header->magic == __builtin_bswap64(RECORDING_MAGIC))
 		return "recorded on a machine of the other byte order; replay it on one of its own";
 	if (header->magic != RECORDING_MAGIC)
-		return "not a tracefan recording (--text replays an ftrace text log, --pages raw pages)";
+		return "not a tracefan recording (--text replays an ftrace text log, --pages raw "
+		       "pages)";
 	if (header->version != RECORDING_VERSION || header->incompatible)
 		return "recorded by a newer tracefan";
 	if (header->source != SOURCE_RAW && header->source != SOURCE_TEXT)
@@ -27,7 +28,8 @@ const char *recording_header_refused(const struct recording_header *header)
 		return "the header's sub-buffer size is impossible";
 	if (!header->cpu_count || header->cpu_count > CPUS_MAX)
 		return "the header's number of CPUs is impossible";
-	if (!text_ends(header->session, sizeof(header->session)) || !text_ends(header->group, sizeof(header->group)) ||
+	if (!text_ends(header->session, sizeof(header->session)) ||
+		!text_ends(header->group, sizeof(header->group)) ||
 		!text_ends(header->tag, sizeof(header->tag)))
 		return "a name in the header has no end";
 	return NULL;
@@ -37,7 +39,8 @@ int recording_frame_check(const struct recording_frame *frame, uint64_t left, ui
 {
 	if (left < sizeof(*frame) || frame->size > left - sizeof(*frame))
 		return -ENODATA;
-	if ((frame->kind < FRAME_FACTS || frame->kind > FRAME_END) && frame->flags & FRAME_INCOMPATIBLE)
+	if ((frame->kind < FRAME_FACTS || frame->kind > FRAME_END) &&
+		frame->flags & FRAME_INCOMPATIBLE)
 		return -EBADMSG;
 	/* The padding of the last frame may be missing without harm. */
 	*ret_size = align_up(sizeof(*frame) + frame->size, RECORDING_ALIGN);
@@ -52,10 +55,11 @@ int recording_format_check(const struct recording_format *format, uint64_t size)
 		return -EBADMSG;
 	if (format->kind < PROBE_TRACEPOINT || format->kind > PROBE_USDT)
 		return -EBADMSG;
-	return text_ends(format->system, sizeof(format->system)) && text_ends(format->event, sizeof(format->event)) &&
-			       text_ends(format->name, sizeof(format->name)) ?
-		       0 :
-		       -EBADMSG;
+	return text_ends(format->system, sizeof(format->system)) &&
+			       text_ends(format->event, sizeof(format->event)) &&
+			       text_ends(format->name, sizeof(format->name))
+		       ? 0
+		       : -EBADMSG;
 }
 
 int recording_entry_check(const struct pool_entry *entry, uint64_t size, uint32_t slot_size)
@@ -69,5 +73,6 @@ int recording_entry_check(const struct pool_entry *entry, uint64_t size, uint32_
 
 bool recording_entry_played(const struct pool_entry *entry)
 {
-	return entry->kind == POOL_DATA || entry->kind == POOL_BUSY || entry->kind == POOL_SWEEP || entry->kind == POOL_CLOCK;
+	return entry->kind == POOL_DATA || entry->kind == POOL_BUSY || entry->kind == POOL_SWEEP ||
+	       entry->kind == POOL_CLOCK;
 }

@@ -10,8 +10,9 @@
 /* NULL when this reader can replay a file with this header, else why not, for people. */
 const char *recording_header_refused(const struct recording_header *header);
 
-/* `left` is what the file holds from the frame's head on. Returns 0 with *ret_size the whole frame's size, padding
- * included; -ENODATA (the file was cut off in it) or -EBADMSG (it must not be skipped, and isn't known). */
+/* `left` is what the file holds from the frame's head on. Returns 0 with *ret_size the whole
+ * frame's size, padding included; -ENODATA (the file was cut off in it) or -EBADMSG (it must not be
+ * skipped, and isn't known). */
 int recording_frame_check(const struct recording_frame *frame, uint64_t left, uint64_t *ret_size);
 
 /* `size` is the frame's. Return 0 or -EBADMSG. */

@@ -47,17 +47,20 @@ int replay_open_file(const char *path, uint64_t *ret_size, struct tracedir_probl
 	struct stat st;
 
 	if (fd < 0)
-		return replay_problem(ret_problem, errno == EACCES ? EXIT_NOT_PERMITTED : EXIT_LOCATION, -errno, "%.250s: %s", path,
-			strerror(errno));
+		return replay_problem(ret_problem,
+			errno == EACCES ? EXIT_NOT_PERMITTED : EXIT_LOCATION, -errno, "%.250s: %s",
+			path, strerror(errno));
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return replay_problem(ret_problem, EXIT_LOCATION, -EINVAL, "%.250s: not a regular file", path);
+		return replay_problem(
+			ret_problem, EXIT_LOCATION, -EINVAL, "%.250s: not a regular file", path);
 	*ret_size = (uint64_t)st.st_size;
 	return TAKE_FD(fd);
 }
 
 int replay_add_format(struct replay *replay, const struct replay_format *format)
 {
-	struct replay_format *more = realloc(replay->formats, (replay->format_count + 1) * sizeof(*more));
+	struct replay_format *more =
+		realloc(replay->formats, (replay->format_count + 1) * sizeof(*more));
 	struct replay_format *mine;
 	CLEANUP_FREE char *bytes = malloc(format->format_size + 1);
 	CLEANUP_FREE char *fact = NULL;

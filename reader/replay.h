@@ -1,5 +1,6 @@
-/* A session that lies in files: what a replay publishes, in which order, and what it knows of the traced kernel. Each kind
- * of file is one replay_*.c. Nothing here needs a right beyond reading the files. */
+/* A session that lies in files: what a replay publishes, in which order, and what it knows of the
+ * traced kernel. Each kind of file is one replay_*.c. Nothing here needs a right beyond reading the
+ * files. */
 #ifndef TRACEFAN_READER_REPLAY_H
 #define TRACEFAN_READER_REPLAY_H
 
@@ -18,7 +19,8 @@ struct replay_format {
 	uint32_t kind; /* enum control_probe_kind */
 	char system[CONTROL_NAME_MAX];
 	char event[CONTROL_NAME_MAX];
-	char name[2 * CONTROL_NAME_MAX]; /* under which it is shown; empty: the recorded session's own */
+	char name[2 * CONTROL_NAME_MAX]; /* under which it is shown; empty: the recorded session's
+					    own */
 	char *format;
 	size_t format_size;
 };
@@ -51,8 +53,10 @@ struct replay {
 	uint32_t format_count;
 };
 
-/* Open one kind of file. On failure *ret_problem says why. *ret is owned by the caller. Return 0 or -errno. */
-int replay_recording_open(const char *path, struct replay **ret, struct tracedir_problem *ret_problem);
+/* Open one kind of file. On failure *ret_problem says why. *ret is owned by the caller. Return 0 or
+ * -errno. */
+int replay_recording_open(
+	const char *path, struct replay **ret, struct tracedir_problem *ret_problem);
 int replay_text_open(const char *path, struct replay **ret, struct tracedir_problem *ret_problem);
 int replay_pages_open(const char *path, struct replay **ret, struct tracedir_problem *ret_problem);
 /* Takes NULL. */
@@ -62,9 +66,11 @@ void replay_close(struct replay *replay);
 
 /* Adds a format, its bytes copied, and tells it to the router in the facts. Returns 0 or -errno. */
 int replay_add_format(struct replay *replay, const struct replay_format *format);
-/* Reads exactly `size` bytes at `offset`. Returns 0, -ENODATA (the file ends before) or another -errno. */
+/* Reads exactly `size` bytes at `offset`. Returns 0, -ENODATA (the file ends before) or another
+ * -errno. */
 int replay_read(int fd, uint64_t offset, void *bytes, size_t size);
-/* Opens a regular file for reading and tells its size. Returns the descriptor or -errno with *ret_problem. */
+/* Opens a regular file for reading and tells its size. Returns the descriptor or -errno with
+ * *ret_problem. */
 int replay_open_file(const char *path, uint64_t *ret_size, struct tracedir_problem *ret_problem);
 /* Fills in a problem; returns `error`. */
 int replay_problem(struct tracedir_problem *problem, int status, int error, const char *format, ...)

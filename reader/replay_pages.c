@@ -1,8 +1,9 @@
-/* A folder of raw pages, laid out as tracefs lays them: per_cpu/cpuN/trace_pipe_raw, events/header_page,
- * events/SYSTEM/EVENT/format, and, where they are, events/header_event, printk_formats and saved_cmdlines.
+/* A folder of raw pages, laid out as tracefs lays them: per_cpu/cpuN/trace_pipe_raw,
+ * events/header_page, events/SYSTEM/EVENT/format, and, where they are, events/header_event,
+ * printk_formats and saved_cmdlines.
  *
- * Pages are handed over in the order of their first event's time, each behind a word to the router that nothing older is
- * left: so no CPU's pages pile up behind another's. */
+ * Pages are handed over in the order of their first event's time, each behind a word to the router
+ * that nothing older is left: so no CPU's pages pile up behind another's. */
 #include "reader/replay.h"
 
 #include "base/cleanup.h"
@@ -44,7 +45,9 @@ static void look_ahead(struct pages *pages, struct page_file *file)
 	file->time = UINT64_MAX;
 	if (!size || file->fd < 0)
 		return;
-	file->time = replay_read(file->fd, file->at, bytes, size) < 0 ? 0 : page_head_time(&pages->head, bytes, size);
+	file->time = replay_read(file->fd, file->at, bytes, size) < 0
+			     ? 0
+			     : page_head_time(&pages->head, bytes, size);
 	/* All ones mean the end here. */
 	if (file->time == UINT64_MAX)
 		file->time--;
@@ -57,7 +60,8 @@ static int next(struct replay *replay, struct replay_item *ret)
 	uint64_t left;
 
 	for (uint32_t i = 0; i < replay->cpu_count; i++) {
-		if (pages->cpus[i].time != UINT64_MAX && (!file || pages->cpus[i].time < file->time))
+		if (pages->cpus[i].time != UINT64_MAX &&
+			(!file || pages->cpus[i].time < file->time))
 			file = &pages->cpus[i];
 	}
 	if (!file)
@@ -112,7 +116,8 @@ static int count_cpus(struct pages *pages)
 	unsigned int cpu;
 
 	while (dir && (entry = readdir(dir))) {
-		if (sscanf(entry->d_name, "cpu%u", &cpu) == 1 && cpu < CPUS_MAX && cpu + 1 > pages->replay.cpu_count)
+		if (sscanf(entry->d_name, "cpu%u", &cpu) == 1 && cpu < CPUS_MAX &&
+			cpu + 1 > pages->replay.cpu_count)
 			pages->replay.cpu_count = cpu + 1;
 	}
 	if (dir)
@@ -145,7 +150,8 @@ static int open_cpus(struct pages *pages)
 	return 0;
 }
 
-/* The byte order in which more of the pages' heads make sense. An empty or ambiguous dump is taken for this machine's. */
+/* The byte order in which more of the pages' heads make sense. An empty or ambiguous dump is taken
+ * for this machine's. */
 static bool guess_order(const struct pages *pages)
 {
 	const uint16_t probe = 1;
@@ -155,13 +161,16 @@ static bool guess_order(const struct pages *pages)
 	for (uint32_t i = 0; i < pages->replay.cpu_count; i++) {
 		const struct page_file *file = &pages->cpus[i];
 
-		for (uint64_t at = 0; at < file->size && looked < ORDER_SAMPLE; at += pages->head.page_size, looked++) {
+		for (uint64_t at = 0; at < file->size && looked < ORDER_SAMPLE;
+			at += pages->head.page_size, looked++) {
 			uint8_t bytes[PAGE_HEAD_BYTES];
 
 			if (replay_read(file->fd, at, bytes, sizeof(bytes)) < 0)
 				continue;
-			fits[0] += (unsigned int)page_head_fits(&pages->head, bytes, sizeof(bytes), false);
-			fits[1] += (unsigned int)page_head_fits(&pages->head, bytes, sizeof(bytes), true);
+			fits[0] += (unsigned int)page_head_fits(
+				&pages->head, bytes, sizeof(bytes), false);
+			fits[1] += (unsigned int)page_head_fits(
+				&pages->head, bytes, sizeof(bytes), true);
 		}
 	}
 	return fits[0] == fits[1] ? native : fits[1] > fits[0];
@@ -231,7 +240,8 @@ static void add_names(struct pages *pages)
 
 	if (tracedir_read(pages->folder, "saved_cmdlines", &text, NULL) < 0)
 		return;
-	for (line = strtok_r(text, "\n", &next_line); line; line = strtok_r(NULL, "\n", &next_line)) {
+	for (line = strtok_r(text, "\n", &next_line); line;
+		line = strtok_r(NULL, "\n", &next_line)) {
 		struct control_task_name name = { 0 };
 		char *comm;
 
@@ -260,13 +270,16 @@ static int read_folder(struct pages *pages, struct tracedir_problem *problem)
 	int r = tracedir_read(pages->folder, "events/header_page", &text, NULL);
 
 	if (r < 0)
-		return replay_problem(problem, EXIT_LOCATION, r, "events/header_page: %s", strerror(-r));
+		return replay_problem(
+			problem, EXIT_LOCATION, r, "events/header_page: %s", strerror(-r));
 	r = page_head_parse(text, &pages->head);
 	if (r < 0)
-		return replay_problem(problem, EXIT_USAGE, r, "events/header_page does not describe pages");
+		return replay_problem(
+			problem, EXIT_USAGE, r, "events/header_page does not describe pages");
 	r = open_cpus(pages);
 	if (r < 0)
-		return replay_problem(problem, EXIT_LOCATION, r, "per_cpu/cpuN/trace_pipe_raw: %s", strerror(-r));
+		return replay_problem(
+			problem, EXIT_LOCATION, r, "per_cpu/cpuN/trace_pipe_raw: %s", strerror(-r));
 	pages->head.big_endian = guess_order(pages);
 	big_endian = pages->head.big_endian;
 	facts_add(&pages->replay.facts, FACT_MACHINE, 0, &big_endian, sizeof(big_endian));
@@ -294,8 +307,9 @@ int replay_pages_open(const char *path, struct replay **ret, struct tracedir_pro
 	pages->replay.source = SOURCE_RAW;
 	pages->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (pages->folder < 0)
-		r = replay_problem(ret_problem, errno == EACCES ? EXIT_NOT_PERMITTED : EXIT_LOCATION, -errno, "%.250s: %s", path,
-			strerror(errno));
+		r = replay_problem(ret_problem,
+			errno == EACCES ? EXIT_NOT_PERMITTED : EXIT_LOCATION, -errno, "%.250s: %s",
+			path, strerror(errno));
 	else
 		r = read_folder(pages, ret_problem);
 	if (r < 0) {

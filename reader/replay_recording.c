@@ -21,10 +21,10 @@ struct recording {
 	uint64_t at; /* of the next frame */
 };
 
-/* The frame at `at`, which then moves behind it. Returns 1, 0 at the end, or -EBADMSG; a file that was cut off is at its
- * end where the last whole frame ends, and *ret_cut is set. */
-static int next_frame(const struct recording *recording, uint64_t *at, struct recording_frame *ret, uint64_t *ret_payload,
-	bool *ret_cut)
+/* The frame at `at`, which then moves behind it. Returns 1, 0 at the end, or -EBADMSG; a file that
+ * was cut off is at its end where the last whole frame ends, and *ret_cut is set. */
+static int next_frame(const struct recording *recording, uint64_t *at, struct recording_frame *ret,
+	uint64_t *ret_payload, bool *ret_cut)
 {
 	uint64_t end;
 	int r;
@@ -44,7 +44,8 @@ static int next_frame(const struct recording *recording, uint64_t *at, struct re
 	return ret->kind == FRAME_END ? 0 : 1;
 }
 
-static int take_blob(const struct recording *recording, uint64_t offset, uint64_t size, struct facts *facts)
+static int take_blob(
+	const struct recording *recording, uint64_t offset, uint64_t size, struct facts *facts)
 {
 	CLEANUP_FREE char *bytes = NULL;
 	int r;
@@ -92,8 +93,8 @@ static int take_format(struct recording *recording, uint64_t offset, uint64_t si
 	return replay_add_format(&recording->replay, &format);
 }
 
-/* Everything but the entries, which are read as they are played. The facts come first in the file, so the formats that are
- * added to them are not lost. */
+/* Everything but the entries, which are read as they are played. The facts come first in the file,
+ * so the formats that are added to them are not lost. */
 static int survey(struct recording *recording, bool *ret_cut)
 {
 	uint64_t at = sizeof(struct recording_header), payload = 0;
@@ -153,14 +154,16 @@ static void recording_close(struct replay *replay)
 
 static const struct replay_ops recording_ops = { .next = next, .close = recording_close };
 
-static int read_header(struct recording *recording, const char *path, struct tracedir_problem *problem)
+static int read_header(
+	struct recording *recording, const char *path, struct tracedir_problem *problem)
 {
 	struct recording_header header;
 	const char *why;
 	int r = replay_read(recording->fd, 0, &header, sizeof(header));
 
 	if (r < 0)
-		return replay_problem(problem, EXIT_USAGE, -EBADMSG, "%.250s: too short for a recording", path);
+		return replay_problem(
+			problem, EXIT_USAGE, -EBADMSG, "%.250s: too short for a recording", path);
 	why = recording_header_refused(&header);
 	if (why)
 		return replay_problem(problem, EXIT_USAGE, -EBADMSG, "%.250s: %s", path, why);
@@ -172,7 +175,8 @@ static int read_header(struct recording *recording, const char *path, struct tra
 	return 0;
 }
 
-int replay_recording_open(const char *path, struct replay **ret, struct tracedir_problem *ret_problem)
+int replay_recording_open(
+	const char *path, struct replay **ret, struct tracedir_problem *ret_problem)
 {
 	struct recording *recording = calloc(1, sizeof(*recording));
 	bool cut = false;

@@ -1,4 +1,5 @@
-/* An ftrace text log: `cat trace`, `cat trace_pipe`, `trace-cmd report`. Handed over in pieces that end with a line. */
+/* An ftrace text log: `cat trace`, `cat trace_pipe`, `trace-cmd report`. Handed over in pieces that
+ * end with a line. */
 #include "reader/replay.h"
 
 #include "base/cleanup.h"
@@ -37,7 +38,9 @@ static int next(struct replay *replay, struct replay_item *ret)
 	if (end)
 		length = (size_t)(end - log->piece) + 1;
 	*ret = (struct replay_item){
-		.entry = { .kind = POOL_DATA, .cpu = POOL_CPU_ALL, .length = (uint32_t)length }, .fd = log->fd, .offset = log->at
+		.entry = { .kind = POOL_DATA, .cpu = POOL_CPU_ALL, .length = (uint32_t)length },
+		.fd = log->fd,
+		.offset = log->at
 	};
 	log->at += length;
 	return 1;

@@ -13,9 +13,9 @@
 
 /* When a request is allowed. Before its hello the router may say nothing else. */
 enum request_state {
-	STATE_NEW = 1 << 0,     /* connected, no hello yet */
+	STATE_NEW = 1 << 0, /* connected, no hello yet */
 	STATE_RUNNING = 1 << 1,
-	STATE_ENDING = 1 << 2,  /* the session is being stopped, or has been */
+	STATE_ENDING = 1 << 2, /* the session is being stopped, or has been */
 };
 
 typedef int request_fn(struct reader *reader, struct peer *peer, struct control_message *message);
@@ -38,7 +38,8 @@ static const struct {
 	{ "sched", "sched_process_fork" },
 };
 
-static int refuse(struct peer *peer, const struct control_message *message, int status, int error, const char *why)
+static int refuse(struct peer *peer, const struct control_message *message, int status, int error,
+	const char *why)
 {
 	struct control_failure failure;
 
@@ -47,7 +48,8 @@ static int refuse(struct peer *peer, const struct control_message *message, int 
 }
 
 /* Replies with a status and one descriptor, which is closed. A negative descriptor is the error. */
-static int reply_blob(struct peer *peer, const struct control_message *message, int blob, const char *what)
+static int reply_blob(
+	struct peer *peer, const struct control_message *message, int blob, const char *what)
 {
 	CLEANUP_CLOSE int fd = blob;
 	struct control_status reply = { .status = EXIT_DONE };
@@ -57,20 +59,23 @@ static int reply_blob(struct peer *peer, const struct control_message *message, 
 		control_failure_set(&failure, blob, -1, "%s: %s", what, strerror(-blob));
 		return peer_status(peer, &message->header, EXIT_FAILED, &failure);
 	}
-	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply), message->header.cookie);
+	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply),
+		message->header.cookie);
 	return peer_reply(peer, &reply, &fd, 1);
 }
 
 /* ---- the router's ---- */
 
-static int send_welcome(struct reader *reader, struct peer *peer, const struct control_message *message)
+static int send_welcome(
+	struct reader *reader, struct peer *peer, const struct control_message *message)
 {
 	struct control_router_welcome reply = { .status = EXIT_DONE };
 	const struct provider *provider = reader->provider;
 	int fds[7] = { -1, -1, -1, -1, -1, -1, -1 };
 	int r;
 
-	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply), message->header.cookie);
+	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply),
+		message->header.cookie);
 	reply.source = provider->source;
 	reply.flags = provider->flags | reader->flags;
 	reply.cpu_count = provider->cpu_count;
@@ -99,7 +104,8 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 {
 	int r = 0;
 
-	/* The last router may have died with slots in its hands, and with entries that it had not looked at. */
+	/* The last router may have died with slots in its hands, and with entries that it had not
+	 * looked at. */
 	if (reader->router_seen)
 		r = pool_writer_republish(&reader->pool);
 	reader->router_seen = true;
@@ -115,7 +121,8 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 	reader->router_ready = true;
 	/* They come back one by one, and are counted as they do. */
 	reader->consumers = 0;
-	/* Consumers come back within a moment, and then refer to what the old router had for them. */
+	/* Consumers come back within a moment, and then refer to what the old router had for them.
+	 */
 	if (reader->grace != LOOP_NEVER)
 		reader->grace = loop_now() + READER_GRACE;
 	reader->source->connected = true;
@@ -124,17 +131,18 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 	return 0;
 }
 
-/* Asks the policy about whoever is behind the consumer's socket, which comes first among the descriptors. Returns an enum
- * exit_status. */
-static int check_policy(struct reader *reader, const struct control_message *message, enum policy_action action,
-	struct control_failure *failure)
+/* Asks the policy about whoever is behind the consumer's socket, which comes first among the
+ * descriptors. Returns an enum exit_status. */
+static int check_policy(struct reader *reader, const struct control_message *message,
+	enum policy_action action, struct control_failure *failure)
 {
 	struct policy_identity identity;
 	const char *rule;
 	int r = policy_identify(message->fds[0], reader->consumers_path, &identity);
 
 	if (r < 0) {
-		control_failure_set(failure, r, -1, "the descriptor is not the socket of a consumer of this session");
+		control_failure_set(failure, r, -1,
+			"the descriptor is not the socket of a consumer of this session");
 		return EXIT_NOT_PERMITTED;
 	}
 	rule = policy_refuses(&reader->policy, &identity, action);
@@ -147,16 +155,18 @@ static int check_policy(struct reader *reader, const struct control_message *mes
 static int check_own(const struct control_create *create, struct control_failure *failure)
 {
 	for (size_t i = 0; create->kind == PROBE_TRACEPOINT && i < ARRAY_SIZE(router_events); i++) {
-		if (!strcmp(create->system, router_events[i].system) && !strcmp(create->event, router_events[i].event))
+		if (!strcmp(create->system, router_events[i].system) &&
+			!strcmp(create->event, router_events[i].event))
 			return EXIT_DONE;
 	}
-	control_failure_set(failure, EPERM, -1, "the router may ask for %s:%s in a consumer's name only", create->system,
+	control_failure_set(failure, EPERM, -1,
+		"the router may ask for %s:%s in a consumer's name only", create->system,
 		create->event);
 	return EXIT_NOT_PERMITTED;
 }
 
-static int create_probe(struct reader *reader, const struct control_message *message, struct provider_created *created,
-	struct control_failure *failure)
+static int create_probe(struct reader *reader, const struct control_message *message,
+	struct provider_created *created, struct control_failure *failure)
 {
 	const struct control_create *create = (const void *)message->bytes;
 	bool tracepoint = create->kind == PROBE_TRACEPOINT;
@@ -166,19 +176,22 @@ static int create_probe(struct reader *reader, const struct control_message *mes
 	if (!message->fd_count)
 		status = check_own(create, failure);
 	else
-		status = check_policy(reader, message, tracepoint ? POLICY_ATTACH : POLICY_DEFINE, failure);
+		status = check_policy(
+			reader, message, tracepoint ? POLICY_ATTACH : POLICY_DEFINE, failure);
 	if (status)
 		return status;
 	return reader->provider->ops->create(reader->provider, create, target, created, failure);
 }
 
-static int probe_create_request(struct reader *reader, struct peer *peer, struct control_message *message)
+static int probe_create_request(
+	struct reader *reader, struct peer *peer, struct control_message *message)
 {
 	struct control_probe_created reply = { 0 };
 	struct provider_created created = { .format = -1 };
 	int r;
 
-	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply), message->header.cookie);
+	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply),
+		message->header.cookie);
 	if (reader->state != READER_RUNNING) {
 		control_failure_set(&reply.failure, ESHUTDOWN, -1, "the session is being stopped");
 		reply.status = EXIT_FAILED;
@@ -204,8 +217,10 @@ static int probe_enable(struct reader *reader, struct peer *peer, struct control
 	int status;
 
 	if (request->enabled && reader->state != READER_RUNNING)
-		return refuse(peer, message, EXIT_FAILED, ESHUTDOWN, "the session is being stopped");
-	status = reader->provider->ops->enable(reader->provider, request->id, request->enabled, &failure);
+		return refuse(
+			peer, message, EXIT_FAILED, ESHUTDOWN, "the session is being stopped");
+	status = reader->provider->ops->enable(
+		reader->provider, request->id, request->enabled, &failure);
 	return peer_status(peer, &message->header, status, &failure);
 }
 
@@ -213,7 +228,8 @@ static int probe_filter(struct reader *reader, struct peer *peer, struct control
 {
 	const struct control_set_filter *request = (const void *)message->bytes;
 	struct control_failure failure;
-	int status = reader->provider->ops->filter(reader->provider, request->id, request->filter, &failure);
+	int status = reader->provider->ops->filter(
+		reader->provider, request->id, request->filter, &failure);
 
 	return peer_status(peer, &message->header, status, &failure);
 }
@@ -227,17 +243,21 @@ static int probe_close(struct reader *reader, struct peer *peer, struct control_
 	return peer_status(peer, &message->header, status, &failure);
 }
 
-/* With no read in flight the counts belong to this very place in the stream. After the end there is no stream to mark, and
- * nothing that could come between. */
+/* With no read in flight the counts belong to this very place in the stream. After the end there is
+ * no stream to mark, and nothing that could come between. */
 static int account(struct reader *reader, struct peer *peer, struct control_message *message)
 {
-	struct pool_entry entry = { .kind = POOL_ACCOUNT, .time = loop_now(), .value = message->header.cookie };
+	struct pool_entry entry = {
+		.kind = POOL_ACCOUNT, .time = loop_now(), .value = message->header.cookie
+	};
 	int r = reader->state == READER_ENDED ? 0 : reader->source->ops->settle(reader->source);
 	int blob = r < 0 ? r : reader->provider->ops->account(reader->provider);
 
-	if (blob >= 0 && reader->state != READER_ENDED && pool_writer_note(&reader->pool, &entry) < 0) {
+	if (blob >= 0 && reader->state != READER_ENDED &&
+		pool_writer_note(&reader->pool, &entry) < 0) {
 		(void)close_fd(blob);
-		return refuse(peer, message, EXIT_BUSY, EAGAIN, "the router has not read what is in the filled ring");
+		return refuse(peer, message, EXIT_BUSY, EAGAIN,
+			"the router has not read what is in the filled ring");
 	}
 	(void)pool_writer_wake(&reader->pool);
 	return reply_blob(peer, message, blob, "the kernel's counts");
@@ -245,10 +265,13 @@ static int account(struct reader *reader, struct peer *peer, struct control_mess
 
 static int flush(struct reader *reader, struct peer *peer, struct control_message *message)
 {
-	struct pool_entry entry = { .kind = POOL_FLUSH, .time = loop_now(), .value = message->header.cookie };
+	struct pool_entry entry = {
+		.kind = POOL_FLUSH, .time = loop_now(), .value = message->header.cookie
+	};
 
 	if (reader->state == READER_ENDED)
-		return refuse(peer, message, EXIT_FAILED, ESHUTDOWN, "the session has ended, and all of it is published");
+		return refuse(peer, message, EXIT_FAILED, ESHUTDOWN,
+			"the session has ended, and all of it is published");
 	if (source_flush(reader->source, &entry) < 0)
 		return refuse(peer, message, EXIT_BUSY, EAGAIN, "too many flushes are waiting");
 	return peer_status(peer, &message->header, EXIT_DONE, NULL);
@@ -261,12 +284,14 @@ static int list(struct reader *reader, struct peer *peer, struct control_message
 
 	if (status)
 		return peer_status(peer, &message->header, status, &failure);
-	return reply_blob(peer, message, reader->provider->ops->events(reader->provider), "list of events");
+	return reply_blob(
+		peer, message, reader->provider->ops->events(reader->provider), "list of events");
 }
 
 static int names(struct reader *reader, struct peer *peer, struct control_message *message)
 {
-	return reply_blob(peer, message, reader->provider->ops->names(reader->provider), "names of threads");
+	return reply_blob(
+		peer, message, reader->provider->ops->names(reader->provider), "names of threads");
 }
 
 static int consumer(struct reader *reader, struct peer *peer, struct control_message *message)
@@ -277,14 +302,16 @@ static int consumer(struct reader *reader, struct peer *peer, struct control_mes
 	int r = policy_identify(message->fds[0], reader->consumers_path, &identity);
 
 	if (r < 0)
-		return refuse(peer, message, EXIT_NOT_PERMITTED, -r, "not the socket of a consumer of this session");
+		return refuse(peer, message, EXIT_NOT_PERMITTED, -r,
+			"not the socket of a consumer of this session");
 	if (request->state == CONSUMER_LEFT)
 		r = ops->include(reader->provider, request->consumer);
 	else if (!(request->flags & ATTACH_INCLUDE_SELF))
 		r = ops->exclude(reader->provider, request->consumer, identity.pid);
 	/* A kernel that lacks the means is not the consumer's failure. */
 	if (r < 0 && r != -ENOENT)
-		return refuse(peer, message, EXIT_FAILED, -r, "the consumer's process could not be kept out of the trace");
+		return refuse(peer, message, EXIT_FAILED, -r,
+			"the consumer's process could not be kept out of the trace");
 	if (request->state == CONSUMER_ATTACHED)
 		reader->consumers++;
 	else if (reader->consumers)
@@ -311,7 +338,8 @@ static int session_status(struct reader *reader, struct peer *peer, struct contr
 {
 	struct control_session_status reply = { .status = EXIT_DONE };
 
-	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply), message->header.cookie);
+	control_header_init(&reply.header, message->header.type | CONTROL_REPLY, sizeof(reply),
+		message->header.cookie);
 	reply.source = reader->provider->source;
 	reply.flags = reader->provider->flags | reader->flags;
 	reply.reader_pid = (int32_t)getpid();
@@ -322,7 +350,8 @@ static int session_status(struct reader *reader, struct peer *peer, struct contr
 	reply.cpu_count = reader->provider->cpu_count;
 	reply.probes = reader->provider->ops->probes(reader->provider);
 	(void)control_text(reply.session, sizeof(reply.session), reader->options->session);
-	(void)control_text(reply.instance, sizeof(reply.instance), reader->has_instance ? reader->instance.name : "");
+	(void)control_text(reply.instance, sizeof(reply.instance),
+		reader->has_instance ? reader->instance.name : "");
 	return peer_reply(peer, &reply, NULL, 0);
 }
 
@@ -341,12 +370,13 @@ static const struct request operator_requests[] = {
 	{ CONTROL_SESSION_FLUSH, STATE_RUNNING | STATE_ENDING, flush },
 };
 
-static int dispatch(const struct request *table, size_t rows, uint16_t state, struct reader *reader, struct peer *peer,
-	struct control_message *message)
+static int dispatch(const struct request *table, size_t rows, uint16_t state, struct reader *reader,
+	struct peer *peer, struct control_message *message)
 {
 	for (size_t i = 0; i < rows; i++) {
 		if (table[i].type == message->header.type)
-			return table[i].states & state ? table[i].handle(reader, peer, message) : -EPROTO;
+			return table[i].states & state ? table[i].handle(reader, peer, message)
+						       : -EPROTO;
 	}
 	return -EPROTO;
 }
@@ -368,5 +398,6 @@ int requests_of_operator(void *context, struct peer *peer, struct control_messag
 {
 	struct reader *reader = context;
 
-	return dispatch(operator_requests, ARRAY_SIZE(operator_requests), running_state(reader), reader, peer, message);
+	return dispatch(operator_requests, ARRAY_SIZE(operator_requests), running_state(reader),
+		reader, peer, message);
 }

@@ -4,8 +4,8 @@
 
 #include "reader/peer.h"
 
-/* Handle one checked message of the router and of an operator; `context` is the struct reader. What stands in no row, or
- * comes in the wrong state, ends the connection. */
+/* Handle one checked message of the router and of an operator; `context` is the struct reader. What
+ * stands in no row, or comes in the wrong state, ends the connection. */
 int requests_of_router(void *context, struct peer *peer, struct control_message *message);
 int requests_of_operator(void *context, struct peer *peer, struct control_message *message);
 

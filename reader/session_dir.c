@@ -21,7 +21,8 @@ static const char *const socket_names[] = { "router.sock", "consumers.sock", "co
 
 static int fail(struct tracedir_problem *problem, int error, const char *what, const char *name)
 {
-	(void)snprintf(problem->message, sizeof(problem->message), "%s %.250s: %s", what, name, strerror(-error));
+	(void)snprintf(problem->message, sizeof(problem->message), "%s %.250s: %s", what, name,
+		strerror(-error));
 	problem->status = error == -EACCES || error == -EPERM ? EXIT_NOT_PERMITTED : EXIT_FAILED;
 	return error;
 }
@@ -34,8 +35,8 @@ static int make_folder(int at, const char *path)
 	return fchmodat(at, path, 0755, 0) < 0 ? -errno : 0;
 }
 
-/* The holder removes the folder before it lets go of the lock: what was locked must still be what the
- * name stands for. */
+/* The holder removes the folder before it lets go of the lock: what was locked must still be what
+ * the name stands for. */
 static int still_there(const struct session_dir *dir)
 {
 	struct stat held, named;
@@ -56,7 +57,8 @@ static int lock_folder(struct session_dir *dir, struct tracedir_problem *problem
 		r = make_folder(dir->parent, dir->name);
 		if (r < 0)
 			return fail(problem, r, "making of folder", dir->path);
-		dir->dir = openat(dir->parent, dir->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		dir->dir = openat(
+			dir->parent, dir->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (dir->dir < 0 && errno == ENOENT)
 			continue;
 		if (dir->dir < 0)
@@ -65,7 +67,8 @@ static int lock_folder(struct session_dir *dir, struct tracedir_problem *problem
 		if (r == -EBUSY) {
 			problem->status = EXIT_BUSY;
 			(void)snprintf(problem->message, sizeof(problem->message),
-				"session \"%s\" is held by another reader, process %d", dir->name, (int)holder);
+				"session \"%s\" is held by another reader, process %d", dir->name,
+				(int)holder);
 			return r;
 		}
 		if (r < 0)
@@ -106,7 +109,8 @@ int session_dir_open(const char *directory, const char *session, struct session_
 	if (n < 0 || (size_t)n + sizeof("/consumers.sock") > sizeof(dir.path))
 		return fail(ret_problem, -ENAMETOOLONG, "folder", directory);
 	dir.parent = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = dir.parent < 0 ? fail(ret_problem, -errno, "opening of folder", real) : lock_folder(&dir, ret_problem);
+	r = dir.parent < 0 ? fail(ret_problem, -errno, "opening of folder", real)
+			   : lock_folder(&dir, ret_problem);
 	if (r < 0) {
 		release(&dir);
 		return r;
@@ -115,7 +119,8 @@ int session_dir_open(const char *directory, const char *session, struct session_
 	return 0;
 }
 
-static int listen_one(const struct session_dir *dir, const char *name, uid_t uid, gid_t gid, mode_t mode, int *ret_fd)
+static int listen_one(const struct session_dir *dir, const char *name, uid_t uid, gid_t gid,
+	mode_t mode, int *ret_fd)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -128,9 +133,11 @@ static int listen_one(const struct session_dir *dir, const char *name, uid_t uid
 		return -ENAMETOOLONG;
 	if (unlinkat(dir->dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;
-	if (bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
+	if (bind(fd, (struct sockaddr *)&address,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
 		return -errno;
-	/* Nobody can connect before listen(2), so the modes are right from the first connection on. */
+	/* Nobody can connect before listen(2), so the modes are right from the first connection on.
+	 */
 	if ((uid != geteuid() || gid != SESSION_DIR_NO_GROUP) &&
 		fchownat(dir->dir, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
@@ -144,12 +151,15 @@ int session_dir_listen(struct session_dir *dir, const struct session_dir_owners 
 	struct tracedir_problem *ret_problem)
 {
 	mode_t consumers = owners->group == SESSION_DIR_NO_GROUP ? 0600 : 0660;
-	int r = listen_one(dir, socket_names[0], owners->router, SESSION_DIR_NO_GROUP, 0600, &dir->router);
+	int r = listen_one(
+		dir, socket_names[0], owners->router, SESSION_DIR_NO_GROUP, 0600, &dir->router);
 
 	if (!r)
-		r = listen_one(dir, socket_names[1], geteuid(), owners->group, consumers, &dir->consumers);
+		r = listen_one(
+			dir, socket_names[1], geteuid(), owners->group, consumers, &dir->consumers);
 	if (!r)
-		r = listen_one(dir, socket_names[2], geteuid(), SESSION_DIR_NO_GROUP, 0600, &dir->control);
+		r = listen_one(
+			dir, socket_names[2], geteuid(), SESSION_DIR_NO_GROUP, 0600, &dir->control);
 	return r < 0 ? fail(ret_problem, r, "sockets in", dir->path) : 0;
 }
 

@@ -1,4 +1,5 @@
-/* The session's folder of sockets, DIRECTORY/NAME/: made, held by an flock(2), filled and removed. */
+/* The session's folder of sockets, DIRECTORY/NAME/: made, held by an flock(2), filled and removed.
+ */
 #ifndef TRACEFAN_READER_SESSION_DIR_H
 #define TRACEFAN_READER_SESSION_DIR_H
 
@@ -14,11 +15,14 @@ struct session_dir {
 	int dir; /* its flock says who holds the session */
 	char name[64];
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	int router;    /* listening sockets */
+	int router; /* listening sockets */
 	int consumers;
 	int control;
 };
-#define SESSION_DIR_NONE { .parent = -1, .dir = -1, .router = -1, .consumers = -1, .control = -1 }
+#define SESSION_DIR_NONE                                                                           \
+	{                                                                                          \
+		.parent = -1, .dir = -1, .router = -1, .consumers = -1, .control = -1              \
+	}
 
 /* Who may connect to what. */
 struct session_dir_owners {

@@ -17,8 +17,8 @@ static void slots_ready(void *context, short revents)
 	source->returned = true;
 }
 
-int source_init(struct source *source, const struct source_ops *ops, struct loop *loop, struct pool_writer *pool,
-	uint64_t interval)
+int source_init(struct source *source, const struct source_ops *ops, struct loop *loop,
+	struct pool_writer *pool, uint64_t interval)
 {
 	source->ops = ops;
 	source->loop = loop;

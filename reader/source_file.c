@@ -1,4 +1,5 @@
-/* The file source: publishes what a replay holds as fast as the router takes it, from the moment that somebody wants it. */
+/* The file source: publishes what a replay holds as fast as the router takes it, from the moment
+ * that somebody wants it. */
 #include "reader/source.h"
 
 #include "base/cleanup.h"
@@ -17,8 +18,8 @@ struct file_source {
 	struct replay *replay;
 	const bool *asked;
 	bool started;
-	bool ended;               /* the replay has nothing more; the last word is the item */
-	bool waiting;             /* `item` could not be published yet */
+	bool ended;   /* the replay has nothing more; the last word is the item */
+	bool waiting; /* `item` could not be published yet */
 	struct replay_item item;
 };
 
@@ -42,7 +43,8 @@ static int publish(struct file_source *file)
 		file->base.deadline = source_await_slots(&file->base) ? LOOP_NEVER : 0;
 		return 0;
 	}
-	r = replay_read(file->item.fd, file->item.offset, pool_writer_slot(pool, slot), entry->length);
+	r = replay_read(
+		file->item.fd, file->item.offset, pool_writer_slot(pool, slot), entry->length);
 	if (r < 0) {
 		pool_writer_put(pool, slot);
 		return r;
@@ -58,7 +60,8 @@ static int next_item(struct file_source *file)
 
 	if (r == 0 && !file->ended) {
 		file->ended = true;
-		file->item = (struct replay_item){ .entry = { .kind = POOL_SWEEP, .time = UINT64_MAX } };
+		file->item =
+			(struct replay_item){ .entry = { .kind = POOL_SWEEP, .time = UINT64_MAX } };
 		return 1;
 	}
 	return r;
@@ -126,12 +129,15 @@ static void file_close(struct source *source)
 	free(source);
 }
 
-static const struct source_ops file_ops = {
-	.name = "file", .step = step, .stop = stop, .flush = flush, .settle = settle, .close = file_close
-};
+static const struct source_ops file_ops = { .name = "file",
+	.step = step,
+	.stop = stop,
+	.flush = flush,
+	.settle = settle,
+	.close = file_close };
 
-int source_file_open(struct replay *replay, const bool *asked, struct loop *loop, struct pool_writer *pool, uint64_t interval,
-	struct source **ret)
+int source_file_open(struct replay *replay, const bool *asked, struct loop *loop,
+	struct pool_writer *pool, uint64_t interval, struct source **ret)
 {
 	struct file_source *file = calloc(1, sizeof(*file));
 	int r;

@@ -1,19 +1,22 @@
 /* The raw source: when to read, and what the router is told about time.
  *
- * Idle: every CPU's file is waited for, without a time-out; a wake-up causes a sweep at once, and the sweep's own time
- * is published. Loaded, that is, after a sweep that moved more than a few sub-buffers or when wake-ups come fast:
- * nothing waits in the kernel, where a waiting reader makes each commit pay for a wake-up. One time-out per
- * interval causes a sweep, and the time of the sweep before is published, so that an event which was reserved before
- * that time and committed after the look at its CPU is not overtaken. After a whole interval without data the present
- * time is published, and the source is idle again.
+ * Idle: every CPU's file is waited for, without a time-out; a wake-up causes a sweep at once, and
+ * the sweep's own time is published. Loaded, that is, after a sweep that moved more than a few
+ * sub-buffers or when wake-ups come fast: nothing waits in the kernel, where a waiting reader makes
+ * each commit pay for a wake-up. One time-out per interval causes a sweep, and the time of the
+ * sweep before is published, so that an event which was reserved before that time and committed
+ * after the look at its CPU is not overtaken. After a whole interval without data the present time
+ * is published, and the source is idle again.
  *
- * One sub-buffer of a CPU may hold one event or hundreds, and the reader does not look into it. So a source that is
- * loaded, but with no more than that, tries how it is to wait: both for the kernel and for the interval's end. If
- * wake-ups come fast, it is loaded again, and tries half as often from then on.
+ * One sub-buffer of a CPU may hold one event or hundreds, and the reader does not look into it. So
+ * a source that is loaded, but with no more than that, tries how it is to wait: both for the kernel
+ * and for the interval's end. If wake-ups come fast, it is loaded again, and tries half as often
+ * from then on.
  *
- * A sweep looks at all CPUs with one poll(2) and reads from those that have something, until a look finds nothing or each has
- * used up its share of the pool. Its time T is the clock's before the last look: what that look didn't find isn't there, and
- * everything that the sweep published is older. No read is in flight between sweeps. */
+ * A sweep looks at all CPUs with one poll(2) and reads from those that have something, until a look
+ * finds nothing or each has used up its share of the pool. Its time T is the clock's before the
+ * last look: what that look didn't find isn't there, and everything that the sweep published is
+ * older. No read is in flight between sweeps. */
 #include "reader/raw.h"
 
 #include "base/cleanup.h"
@@ -33,10 +36,10 @@
 /* How many intervals pass between two tries to wait, at most. */
 #define PATIENCE_MAX 64
 /* The router is woken in the middle of a sweep when so many sub-buffers wait for it. */
-#define WAKE_MOVED 16
+#define WAKE_MOVED  16
 #define BACKOFF_MAX 100000000
-/* How many sweeps in a row, an interval apart, have to find nothing before a stopped session counts as drained: an event
- * that was being written when its probe was disabled is committed by then. */
+/* How many sweeps in a row, an interval apart, have to find nothing before a stopped session counts
+ * as drained: an event that was being written when its probe was disabled is committed by then. */
 #define QUIET_SWEEPS 2
 
 static void publish(struct raw *raw, uint32_t cpu, uint32_t slot, uint32_t length)
@@ -66,8 +69,9 @@ static void cpu_came_online(void *context, short revents)
 	loop_arm(raw->base.loop, &raw->hotplug);
 }
 
-/* Tells the router what this sweep found. Returns false when the filled ring had no room for all of it; what was
- * published then is true by itself: a CPU that is called busy without need only makes the router wait. */
+/* Tells the router what this sweep found. Returns false when the filled ring had no room for all of
+ * it; what was published then is true by itself: a CPU that is called busy without need only makes
+ * the router wait. */
 static bool publish_sweep(struct raw *raw, uint64_t time)
 {
 	for (uint32_t i = 0; i < raw->cpu_count; i++) {
@@ -77,7 +81,8 @@ static bool publish_sweep(struct raw *raw, uint64_t time)
 			pool_writer_note(raw->base.pool, &busy) < 0)
 			return false;
 	}
-	return !pool_writer_note(raw->base.pool, &(struct pool_entry){ .kind = POOL_SWEEP, .time = time });
+	return !pool_writer_note(
+		raw->base.pool, &(struct pool_entry){ .kind = POOL_SWEEP, .time = time });
 }
 
 /* One sweep; *ret_time is its T. True in *ret_empty: every CPU was found empty. */
@@ -109,7 +114,8 @@ static int sweep(struct raw *raw, uint64_t *ret_time, bool *ret_empty)
 static void arm_all(struct raw *raw)
 {
 	for (uint32_t i = 0; i < raw->cpu_count; i++) {
-		/* An offline CPU would answer at once, again and again; hotplug_read tells when it comes. */
+		/* An offline CPU would answer at once, again and again; hotplug_read tells when it
+		 * comes. */
 		if (!raw->cpus[i].offline)
 			loop_arm(raw->base.loop, &raw->cpus[i].watch);
 	}
@@ -166,12 +172,14 @@ static void try_waiting(struct raw *raw, uint64_t time)
 		raw->patience = PATIENCE_MAX;
 	raw->gap = raw->base.interval;
 	raw->woken = time;
-	/* What this sweep brought was told with the time of the one before, so another has to follow. */
+	/* What this sweep brought was told with the time of the one before, so another has to
+	 * follow. */
 	go_idle(raw, time + raw->base.interval);
 }
 
-/* The pool has no slot for data that is there: the kernel's ring takes the pressure. The router may hold slots only
- * because it waits for word of another CPU, so sweeps go on, ever more slowly while nothing moves. */
+/* The pool has no slot for data that is there: the kernel's ring takes the pressure. The router may
+ * hold slots only because it waits for word of another CPU, so sweeps go on, ever more slowly while
+ * nothing moves. */
 static void wait_for_slots(struct raw *raw, uint64_t time)
 {
 	raw->backoff = raw->moved || !raw->backoff ? raw->base.interval : raw->backoff * 2;
@@ -182,7 +190,8 @@ static void wait_for_slots(struct raw *raw, uint64_t time)
 		raw->base.deadline = time;
 }
 
-/* What follows a sweep: sleep until the kernel wakes us, until the interval is over, or until slots return. */
+/* What follows a sweep: sleep until the kernel wakes us, until the interval is over, or until slots
+ * return. */
 static void decide(struct raw *raw, uint64_t time, bool empty, bool told)
 {
 	if (raw->blocked) {
@@ -195,7 +204,8 @@ static void decide(struct raw *raw, uint64_t time, bool empty, bool told)
 		raw->base.drained = raw->quiet >= QUIET_SWEEPS && !raw->base.mark_count;
 		go_loaded(raw, time + raw->base.interval);
 	} else if (!told || !empty) {
-		/* A CPU that used up its share goes on after the others had their turn; a failed read waits. */
+		/* A CPU that used up its share goes on after the others had their turn; a failed
+		 * read waits. */
 		go_loaded(raw, told && raw->moved ? time : time + raw->base.interval);
 	} else if (raw->loaded && raw->moved && may_try(raw)) {
 		try_waiting(raw, time);
@@ -273,9 +283,12 @@ static void raw_close(struct source *source)
 	free(raw);
 }
 
-static const struct source_ops raw_ops = {
-	.name = "raw", .step = step, .stop = stop, .flush = flush, .settle = settle, .close = raw_close
-};
+static const struct source_ops raw_ops = { .name = "raw",
+	.step = step,
+	.stop = stop,
+	.flush = flush,
+	.settle = settle,
+	.close = raw_close };
 
 static int open_cpus(struct raw *raw)
 {
@@ -316,8 +329,8 @@ static int lock_loop(struct raw *raw)
 		(size_t)pool->slot_count * pool->slot_size);
 }
 
-int source_raw_open(const struct instance *instance, struct loop *loop, struct pool_writer *pool, uint64_t interval,
-	struct source **ret)
+int source_raw_open(const struct instance *instance, struct loop *loop, struct pool_writer *pool,
+	uint64_t interval, struct source **ret)
 {
 	struct raw *raw = calloc(1, sizeof(*raw));
 	int r;

@@ -1,11 +1,12 @@
 /* The text source: the kernel's own merged trace_pipe, for where the binary files can't be used.
  *
- * One blocking read is in flight all the time, in a worker of the ring's, and comes back with whatever whole lines there
- * are. (With O_NONBLOCK the ring would hold them back until the slot is full.) Under load the next read waits for the rest
- * of the interval once the kernel's buffer has been found empty, so that commits don't pay for wake-ups.
+ * One blocking read is in flight all the time, in a worker of the ring's, and comes back with
+ * whatever whole lines there are. (With O_NONBLOCK the ring would hold them back until the slot is
+ * full.) Under load the next read waits for the rest of the interval once the kernel's buffer has
+ * been found empty, so that commits don't pay for wake-ups.
  *
- * Nothing can be said of time here but by the stream itself: a flush is a line that this process writes to trace_marker,
- * and that the router finds where it stands. */
+ * Nothing can be said of time here but by the stream itself: a flush is a line that this process
+ * writes to trace_marker, and that the router finds where it stands. */
 #include "reader/source.h"
 
 #include "base/cleanup.h"
@@ -25,9 +26,10 @@
 #define FULL_READ 2048
 /* Between two tries while someone has switched the instance off. */
 #define OFF_PAUSE 100000000
-/* A read that has been woken by a marker comes back at once; a machine under load gets this long. */
-#define SETTLE_WAIT  100000000
-#define SETTLE_TRIES 20
+/* A read that has been woken by a marker comes back at once; a machine under load gets this long.
+ */
+#define SETTLE_WAIT   100000000
+#define SETTLE_TRIES  20
 #define OPEN_TRIES    40
 #define OPEN_PAUSE_NS 50000000
 
@@ -38,13 +40,13 @@ struct text {
 	const struct instance *instance;
 	const char *tag;
 	int fd;
-	bool reading;     /* a read is in flight */
-	uint32_t slot;    /* of that read */
+	bool reading;  /* a read is in flight */
+	uint32_t slot; /* of that read */
 	bool stopping;
-	bool told;        /* that the instance is off */
-	unsigned int quiet; /* looks in a row that found nothing, while stopping */
-	int error;        /* that a read came back with */
-	uint64_t last;    /* when the last read came back */
+	bool told;               /* that the instance is off */
+	unsigned int quiet;      /* looks in a row that found nothing, while stopping */
+	int error;               /* that a read came back with */
+	uint64_t last;           /* when the last read came back */
 	struct loop_watch watch; /* without a ring: trace_pipe has something */
 	/* The proof's: how many of its markers have come. */
 	const char *proof;
@@ -139,7 +141,8 @@ static bool pipe_has_text(const struct text *text)
 static void read_plain(struct text *text)
 {
 	while (pipe_has_text(text) && take_slot(text)) {
-		ssize_t n = read(text->fd, pool_writer_slot(text->base.pool, text->slot), text->base.pool->slot_size);
+		ssize_t n = read(text->fd, pool_writer_slot(text->base.pool, text->slot),
+			text->base.pool->slot_size);
 
 		settle(text, n < 0 ? -errno : (int)n);
 		if (n <= 0 || text->base.deadline > loop_now())
@@ -151,8 +154,8 @@ static void read_plain(struct text *text)
 	loop_arm(text->base.loop, &text->watch);
 }
 
-/* The tracing is off: once nothing has come for a whole interval, nothing will. A read isn't asked, since on an empty pipe
- * the ring would wait for ever. */
+/* The tracing is off: once nothing has come for a whole interval, nothing will. A read isn't asked,
+ * since on an empty pipe the ring would wait for ever. */
 static bool found_empty(struct text *text, uint64_t now)
 {
 	if (pipe_has_text(text)) {
@@ -205,11 +208,13 @@ static int write_flush(const struct text *text, uint64_t cookie)
 {
 	char line[128];
 
-	(void)snprintf(line, sizeof(line), "tracefan %s flush %llu", text->tag, (unsigned long long)cookie);
+	(void)snprintf(line, sizeof(line), "tracefan %s flush %llu", text->tag,
+		(unsigned long long)cookie);
 	return instance_mark(text->instance, line);
 }
 
-/* The events are off already. The marker is the last thing that comes, and ends the waiting of the read in flight. */
+/* The events are off already. The marker is the last thing that comes, and ends the waiting of the
+ * read in flight. */
 static void stop(struct source *source)
 {
 	struct text *text = (struct text *)source;
@@ -249,11 +254,15 @@ static void text_close(struct source *source)
 	free(text);
 }
 
-static const struct source_ops text_ops = {
-	.name = "text", .step = step, .stop = stop, .flush = flush, .settle = settle_source, .close = text_close
-};
+static const struct source_ops text_ops = { .name = "text",
+	.step = step,
+	.stop = stop,
+	.flush = flush,
+	.settle = settle_source,
+	.close = text_close };
 
-/* Since Linux 6.5 trace_pipe has one opener. A ring that was closed a moment ago still counts as one. */
+/* Since Linux 6.5 trace_pipe has one opener. A ring that was closed a moment ago still counts as
+ * one. */
 static int open_pipe(struct text *text)
 {
 	const struct timespec pause = { .tv_nsec = OPEN_PAUSE_NS };
@@ -270,7 +279,8 @@ static int open_pipe(struct text *text)
 		return 0;
 	holder = errno == EBUSY ? holder_find(text->instance->dir, "trace_pipe") : 0;
 	if (holder)
-		log_warning("trace_pipe of %s is held by process %d", text->instance->name, (int)holder);
+		log_warning("trace_pipe of %s is held by process %d", text->instance->name,
+			(int)holder);
 	return -errno;
 }
 
@@ -281,7 +291,8 @@ static int prove_some(struct text *text, unsigned int wanted)
 	int r = step(&text->base, loop_now());
 
 	while (!r && text->proof_count < wanted && loop_now() < until) {
-		r = loop_wait(text->base.loop, text->base.deadline < until ? text->base.deadline : until);
+		r = loop_wait(
+			text->base.loop, text->base.deadline < until ? text->base.deadline : until);
 		if (!r)
 			r = step(&text->base, loop_now());
 	}
@@ -306,7 +317,8 @@ static int prove(struct text *text)
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	(void)snprintf(marker, sizeof(marker), "tracefan proof %016llx", (unsigned long long)random);
+	(void)snprintf(
+		marker, sizeof(marker), "tracefan proof %016llx", (unsigned long long)random);
 	text->proof = marker;
 	text->base.deadline = 0;
 	r = write_proof(text);
@@ -321,14 +333,15 @@ static int prove(struct text *text)
 		r = prove_some(text, 2 * PROOF_MARKERS);
 	text->proof = NULL;
 	if (!r && text->proof_count != 2 * PROOF_MARKERS) {
-		log_note("start-up proof: %u of %d markers arrived", text->proof_count, 2 * PROOF_MARKERS);
+		log_note("start-up proof: %u of %d markers arrived", text->proof_count,
+			2 * PROOF_MARKERS);
 		r = -EPROTO;
 	}
 	return r ? r : instance_reset(text->instance);
 }
 
-int source_text_open(const struct instance *instance, const char *tag, struct loop *loop, struct pool_writer *pool,
-	uint64_t interval, struct source **ret)
+int source_text_open(const struct instance *instance, const char *tag, struct loop *loop,
+	struct pool_writer *pool, uint64_t interval, struct source **ret)
 {
 	struct text *text = calloc(1, sizeof(*text));
 	int r;
@@ -344,8 +357,11 @@ int source_text_open(const struct instance *instance, const char *tag, struct lo
 	loop->read_done = read_done;
 	loop->read_context = text;
 	if (!r)
-		r = loop_lock(loop, &text->fd, 1, pool_writer_slot(pool, 0), (size_t)pool->slot_count * pool->slot_size);
-	text->watch = (struct loop_watch){ .fd = text->fd, .events = POLLIN, .ready = pipe_ready, .context = text };
+		r = loop_lock(loop, &text->fd, 1, pool_writer_slot(pool, 0),
+			(size_t)pool->slot_count * pool->slot_size);
+	text->watch = (struct loop_watch){
+		.fd = text->fd, .events = POLLIN, .ready = pipe_ready, .context = text
+	};
 	if (!r && !loop->uring)
 		r = loop_add(loop, &text->watch);
 	if (!r)

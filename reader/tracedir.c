@@ -91,8 +91,8 @@ int tracedir_clear(int folder, const char *path)
 	return fd < 0 ? -errno : 0;
 }
 
-__attribute__((format(printf, 4, 5))) static int problem(struct tracedir_problem *ret, int status, int error,
-	const char *format, ...)
+__attribute__((format(printf, 4, 5))) static int problem(
+	struct tracedir_problem *ret, int status, int error, const char *format, ...)
 {
 	va_list ap;
 
@@ -121,19 +121,24 @@ static int check(int fd, const char *path, struct tracedir_problem *ret)
 	struct statfs fs;
 
 	if (fstatfs(fd, &fs) < 0 || (fs.f_type != TRACEFS_MAGIC && fs.f_type != DEBUGFS_MAGIC))
-		return problem(ret, EXIT_MISSING, ENODEV, "%s is not tracefs: mount it with \"mount -t tracefs tracefs %s\"",
-			path, path);
+		return problem(ret, EXIT_MISSING, ENODEV,
+			"%s is not tracefs: mount it with \"mount -t tracefs tracefs %s\"", path,
+			path);
 	if (!faccessat(fd, "instances", W_OK, 0))
 		return 0;
 	if (errno == EACCES)
-		return problem(ret, EXIT_NOT_PERMITTED, EACCES, "%s can't be written by uid %u: tracefan-reader needs uid 0",
-			path, (unsigned int)geteuid());
+		return problem(ret, EXIT_NOT_PERMITTED, EACCES,
+			"%s can't be written by uid %u: tracefan-reader needs uid 0", path,
+			(unsigned int)geteuid());
 	if (lockdown_closes())
 		return problem(ret, EXIT_MISSING, EPERM,
-			"the kernel is locked down (confidentiality), which closes tracefs: boot with lockdown=integrity or lower");
+			"the kernel is locked down (confidentiality), which closes tracefs: boot "
+			"with lockdown=integrity or lower");
 	if (errno == ENOENT)
 		return problem(ret, EXIT_MISSING, ENOENT,
-			"%s has no instances folder: the kernel needs CONFIG_TRACING, and lockdown must not be \"confidentiality\"", path);
+			"%s has no instances folder: the kernel needs CONFIG_TRACING, and lockdown "
+			"must not be \"confidentiality\"",
+			path);
 	return problem(ret, EXIT_MISSING, errno, "%s can't be used: %s", path, strerror(errno));
 }
 
@@ -165,20 +170,23 @@ int tracedir_open(const char *path, struct tracedir_problem *ret_problem)
 	if (!path) {
 		if (lockdown_closes())
 			return problem(ret_problem, EXIT_MISSING, EPERM,
-				"the kernel is locked down (confidentiality), which closes tracefs: boot with lockdown=integrity or lower");
+				"the kernel is locked down (confidentiality), which closes "
+				"tracefs: boot with lockdown=integrity or lower");
 		return problem(ret_problem, EXIT_MISSING, ENOENT,
 			"tracefs is not mounted: \"mount -t tracefs tracefs /sys/kernel/tracing\"");
 	}
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == EACCES)
-		return problem(ret_problem, EXIT_NOT_PERMITTED, EACCES, "%s can't be read by uid %u: tracefan-reader needs uid 0",
-			path, (unsigned int)geteuid());
+		return problem(ret_problem, EXIT_NOT_PERMITTED, EACCES,
+			"%s can't be read by uid %u: tracefan-reader needs uid 0", path,
+			(unsigned int)geteuid());
 	if (fd < 0)
 		return problem(ret_problem, EXIT_MISSING, errno, "%s: %s", path, strerror(errno));
 	r = check(fd, path, ret_problem);
 	if (r < 0)
 		return r;
 	if (tracefs_set_tracing_dir((char *)path) < 0)
-		return problem(ret_problem, EXIT_MISSING, EINVAL, "%s: libtracefs does not take it", path);
+		return problem(
+			ret_problem, EXIT_MISSING, EINVAL, "%s: libtracefs does not take it", path);
 	return TAKE_FD(fd);
 }

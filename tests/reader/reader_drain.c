@@ -1,5 +1,5 @@
-/* The raw source on this kernel: what goes into the session's instance arrives, once, and costs nothing while nothing
- * happens. */
+/* The raw source on this kernel: what goes into the session's instance arrives, once, and costs
+ * nothing while nothing happens. */
 #include "session.h"
 
 #include <limits.h>
@@ -161,7 +161,8 @@ static bool caught_up(const struct session *session, void *context)
 /* However many events there are, the reader looks no more often than a few times in an interval. */
 static void test_pace(void **state)
 {
-	static const char *const args[] = { "--router-user", "0", "--buffer-size", "1M", "--interval", "20", NULL };
+	static const char *const args[] = { "--router-user", "0", "--buffer-size", "1M",
+		"--interval", "20", NULL };
 	struct session session;
 	uint64_t begin, end, before;
 
@@ -217,10 +218,12 @@ static bool hoard_one(struct session *session, struct hoard *hoard)
 	return true;
 }
 
-/* A router that waits for word of one CPU before it can let go of the other's slots always gets it. */
+/* A router that waits for word of one CPU before it can let go of the other's slots always gets it.
+ */
 static void test_no_cpu_starves_another(void **state)
 {
-	static const char *const args[] = { "--router-user", "0", "--buffer-size", "1M", "--pool", "64K", NULL };
+	static const char *const args[] = { "--router-user", "0", "--buffer-size", "1M", "--pool",
+		"64K", NULL };
 	struct marks marks = { .wanted = UINT_MAX };
 	struct hoard hoard = { .count = 0 };
 	struct session session;
@@ -234,7 +237,8 @@ static void test_no_cpu_starves_another(void **state)
 	session_connect(&session);
 	run_on(0);
 	write_marks(&session, 5000);
-	/* Until the first CPU's data has no slot left, and word of the second comes all the same. */
+	/* Until the first CPU's data has no slot left, and word of the second comes all the same.
+	 */
 	while (!hoard.busy_zero || hoard.sweeps_since < 3) {
 		if (!hoard_one(&session, &hoard))
 			usleep(1000);

@@ -1,4 +1,5 @@
-/* A router that was taken over: whatever it says, the reader says no or hangs up, goes on draining, and ends when told. */
+/* A router that was taken over: whatever it says, the reader says no or hangs up, goes on draining,
+ * and ends when told. */
 #include "session.h"
 
 #include "base/cleanup.h"
@@ -23,7 +24,8 @@
 
 #define MARK "hostile test mark"
 
-static const char *const plain_args[] = { "--router-user", "0", "--buffer-size", "1M", "--pool", "64K", NULL };
+static const char *const plain_args[] = { "--router-user", "0", "--buffer-size", "1M", "--pool",
+	"64K", NULL };
 
 struct marks {
 	unsigned int seen, wanted;
@@ -53,8 +55,8 @@ static void still_works(struct session *session)
 }
 
 /* Sends bytes as they are, and tells whether the reader hung up (true) or answered. */
-static bool hangs_up(const struct session *session, bool after_hello, const void *bytes, size_t size, const int *fds,
-	unsigned int fd_count)
+static bool hangs_up(const struct session *session, bool after_hello, const void *bytes,
+	size_t size, const int *fds, unsigned int fd_count)
 {
 	struct control_router_hello hello;
 	union {
@@ -88,7 +90,8 @@ static bool hangs_up(const struct session *session, bool after_hello, const void
 	return r != 1;
 }
 
-/* Every type there is, and some that aren't, in every state: only the rows of the reader's tables get an answer. */
+/* Every type there is, and some that aren't, in every state: only the rows of the reader's tables
+ * get an answer. */
 static void test_every_type_in_every_state(void **state)
 {
 	static const struct {
@@ -252,14 +255,17 @@ static void test_pool_is_read_only(void **state)
 	(void)state;
 	assert_true(session_start(&session, plain_args));
 	session_connect(&session);
-	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, session.pool.pool.fd, 0), MAP_FAILED);
+	assert_ptr_equal(
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, session.pool.pool.fd, 0),
+		MAP_FAILED);
 	assert_int_equal(mprotect(session.pool.pool.base, 4096, PROT_READ | PROT_WRITE), -1);
 	assert_int_equal(pwrite(session.pool.pool.fd, "x", 1, 0), -1);
 	assert_int_equal(session_stop(&session, NULL, NULL), 0);
 	session_release(&session);
 }
 
-/* It takes nothing, returns nothing and never closes: the session ends all the same, and removes everything. */
+/* It takes nothing, returns nothing and never closes: the session ends all the same, and removes
+ * everything. */
 static void test_a_router_that_hangs_does_not_hold_the_end(void **state)
 {
 	struct session session;

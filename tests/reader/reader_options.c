@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-static int parse(const char *const *args, struct reader_options *options, struct options_error *error)
+static int parse(
+	const char *const *args, struct reader_options *options, struct options_error *error)
 {
 	const char *argv[32] = { "tracefan-reader" };
 	int argc = 1;
@@ -48,8 +49,9 @@ static void test_every_option(void **state)
 	struct options_error error;
 
 	(void)state;
-	assert_int_equal(PARSE(&options, &error, "--session=s", "--directory=/tmp/d", "--source", "text", "--buffer-size",
-				 "256K", "--subbuf-size", "64k", "--interval", "20", "--pool", "2M", "--group", "wheel",
+	assert_int_equal(PARSE(&options, &error, "--session=s", "--directory=/tmp/d", "--source",
+				 "text", "--buffer-size", "256K", "--subbuf-size", "64k",
+				 "--interval", "20", "--pool", "2M", "--group", "wheel",
 				 "--router-user", "33", "--tracefs", "/t", "--owner-fd", "9", "-v"),
 		0);
 	assert_string_equal(options.directory, "/tmp/d");

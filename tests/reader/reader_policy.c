@@ -21,11 +21,18 @@
 
 static void test_table(void **state)
 {
-	const struct policy with_group = { .has_group = true, .group = GROUP }, without = { 0 }, file = { .file = true };
+	const struct policy with_group = { .has_group = true, .group = GROUP }, without = { 0 },
+			    file = { .file = true };
 	const struct policy_identity root = { .uid = 0 };
-	const struct policy_identity member = { .uid = 1000, .groups = { 1000, GROUP }, .group_count = 2 };
-	const struct policy_identity by_primary = { .uid = 1000, .groups = { GROUP }, .group_count = 1 };
-	const struct policy_identity stranger = { .uid = 1000, .groups = { 1000, GROUP }, .group_count = 1 };
+	const struct policy_identity member = {
+		.uid = 1000, .groups = { 1000, GROUP }, .group_count = 2
+	};
+	const struct policy_identity by_primary = {
+		.uid = 1000, .groups = { GROUP }, .group_count = 1
+	};
+	const struct policy_identity stranger = {
+		.uid = 1000, .groups = { 1000, GROUP }, .group_count = 1
+	};
 
 	(void)state;
 	assert_null(policy_refuses(&with_group, &root, POLICY_DEFINE));
@@ -34,11 +41,15 @@ static void test_table(void **state)
 	assert_null(policy_refuses(&with_group, &member, POLICY_ATTACH));
 	assert_null(policy_refuses(&with_group, &by_primary, POLICY_ATTACH));
 	assert_null(policy_refuses(&file, &stranger, POLICY_DEFINE));
-	assert_non_null(strstr(policy_refuses(&with_group, &member, POLICY_DEFINE), "\"define: root\""));
-	assert_non_null(strstr(policy_refuses(&with_group, &stranger, POLICY_ATTACH), "\"attach: group\""));
-	assert_non_null(strstr(policy_refuses(&without, &member, POLICY_ATTACH), "\"attach: root\""));
+	assert_non_null(
+		strstr(policy_refuses(&with_group, &member, POLICY_DEFINE), "\"define: root\""));
+	assert_non_null(
+		strstr(policy_refuses(&with_group, &stranger, POLICY_ATTACH), "\"attach: group\""));
+	assert_non_null(
+		strstr(policy_refuses(&without, &member, POLICY_ATTACH), "\"attach: root\""));
 	/* Group 0 is no other group than the session's by accident. */
-	assert_non_null(policy_refuses(&without, &(struct policy_identity){ .uid = 1, .group_count = 1 }, POLICY_ATTACH));
+	assert_non_null(policy_refuses(
+		&without, &(struct policy_identity){ .uid = 1, .group_count = 1 }, POLICY_ATTACH));
 }
 
 static int listen_at(const char *path, int type)

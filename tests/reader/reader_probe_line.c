@@ -1,4 +1,5 @@
-/* The definition's line and the probe's name: what a consumer's texts can and can't do to a command for the kernel. */
+/* The definition's line and the probe's name: what a consumer's texts can and can't do to a command
+ * for the kernel. */
 #include "reader/probe_line.h"
 #include "reader/probe_name.h"
 
@@ -13,7 +14,9 @@
 
 static struct control_create uprobe(void)
 {
-	return (struct control_create){ .kind = PROBE_UPROBE, .offset = 0x1234, .name = "calls", .symbol = "f" };
+	return (struct control_create){
+		.kind = PROBE_UPROBE, .offset = 0x1234, .name = "calls", .symbol = "f"
+	};
 }
 
 static struct control_create kprobe(const char *symbol)
@@ -92,7 +95,8 @@ static void refused(const struct control_create *create, enum probe_line_part pa
 
 static void test_no_second_command(void **state)
 {
-	static const char *const symbols[] = { "", "a b", "a\nb", "a;b", "a#b", "a/b", "a+0 x=%ax", "\xc3\xa4" };
+	static const char *const symbols[] = { "", "a b", "a\nb", "a;b", "a#b", "a/b", "a+0 x=%ax",
+		"\xc3\xa4" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
@@ -128,7 +132,7 @@ static void test_limits(void **state)
 	refused(&create, PROBE_LINE_FETCH, 6);
 }
 
-#define TAG "00c0ffee00c0ffee"
+#define TAG       "00c0ffee00c0ffee"
 #define CANARY(n) " tfc_" #n "_" TAG "=\\0:u8"
 
 static void build_guarded(const struct control_create *create, struct probe_line *line)
@@ -144,13 +148,20 @@ static void test_canaries(void **state)
 		const char *argument;
 		bool guarded;
 	} arguments[] = {
-		{ "s=+0(%di):string", true },          { "s=+0(%di):ustring", true },
-		{ "s=+0(%di):string[4]", true },       { "s=+u0(+8(%di)):ustring[64]", true },
-		{ "s=$comm", true },                   { "s=$comm:string", true },
-		{ "s=\\\"a:string\"", false },          { "s=\\\"abc\"", true },
-		{ "s=@sysctl_sched_debug:symstr", true }, { "s=%di:symbol", false },
-		{ "string=%di:u64", false },           { "s=+0(%di)", false },
-		{ "s=+0(%di):x8[16]", false },         { "s=+0(%di):stringy", false },
+		{ "s=+0(%di):string", true },
+		{ "s=+0(%di):ustring", true },
+		{ "s=+0(%di):string[4]", true },
+		{ "s=+u0(+8(%di)):ustring[64]", true },
+		{ "s=$comm", true },
+		{ "s=$comm:string", true },
+		{ "s=\\\"a:string\"", false },
+		{ "s=\\\"abc\"", true },
+		{ "s=@sysctl_sched_debug:symstr", true },
+		{ "s=%di:symbol", false },
+		{ "string=%di:u64", false },
+		{ "s=+0(%di)", false },
+		{ "s=+0(%di):x8[16]", false },
+		{ "s=+0(%di):stringy", false },
 		{ "s=%di:b4@0/64", false },
 	};
 
@@ -163,8 +174,8 @@ static void test_canaries(void **state)
 		add_fetch(&create, arguments[i].argument);
 		add_fetch(&create, "n=%si");
 		build_guarded(&create, &line);
-		snprintf(expected, sizeof(expected), "p:grp/ev /proc/self/fd/7:0x1234 %s%s n=%%si", arguments[i].argument,
-			arguments[i].guarded ? CANARY(0) : "");
+		snprintf(expected, sizeof(expected), "p:grp/ev /proc/self/fd/7:0x1234 %s%s n=%%si",
+			arguments[i].argument, arguments[i].guarded ? CANARY(0) : "");
 		assert_string_equal(line.text, expected);
 	}
 }
@@ -172,7 +183,8 @@ static void test_canaries(void **state)
 /* The kernel's column in the line with the canaries, against the column in what the user wrote. */
 static void test_positions(void **state)
 {
-	static const char *const arguments[] = { "a=%di:string", "b=%si", "c=+0(%dx):ustring[2]", "d=%cx:string" };
+	static const char *const arguments[] = { "a=%di:string", "b=%si", "c=+0(%dx):ustring[2]",
+		"d=%cx:string" };
 	struct control_create create = uprobe();
 	struct probe_line guarded, plain;
 	struct probe_line_error error;
@@ -183,19 +195,27 @@ static void test_positions(void **state)
 	build_guarded(&create, &guarded);
 	assert_int_equal(probe_line_build(&create, "grp", "ev", 7, NULL, &plain, &error), 0);
 	assert_string_equal(guarded.text + guarded.bare,
-		" a=%di:string" CANARY(0) " b=%si c=+0(%dx):ustring[2]" CANARY(1) " d=%cx:string" CANARY(2));
+		" a=%di:string" CANARY(0) " b=%si c=+0(%dx):ustring[2]" CANARY(
+			1) " d=%cx:string" CANARY(2));
 	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
-		const char *in_guarded = strstr(guarded.text, arguments[i]), *in_plain = strstr(plain.text, arguments[i]);
+		const char *in_guarded = strstr(guarded.text, arguments[i]),
+			   *in_plain = strstr(plain.text, arguments[i]);
 
 		for (size_t k = 0; k <= strlen(arguments[i]); k++) {
 			int expected = (int)(in_plain - plain.text + k - plain.bare - 1);
 
-			assert_int_equal(probe_line_position(&plain, (int)(in_plain - plain.text + k)), expected);
-			assert_int_equal(probe_line_position(&guarded, (int)(in_guarded - guarded.text + k)), expected);
+			assert_int_equal(
+				probe_line_position(&plain, (int)(in_plain - plain.text + k)),
+				expected);
+			assert_int_equal(
+				probe_line_position(&guarded, (int)(in_guarded - guarded.text + k)),
+				expected);
 		}
 	}
 	/* Inside of a canary: the end of its argument. */
-	assert_int_equal(probe_line_position(&guarded, (int)(strstr(guarded.text, "tfc_0") - guarded.text) + 5), 12);
+	assert_int_equal(probe_line_position(
+				 &guarded, (int)(strstr(guarded.text, "tfc_0") - guarded.text) + 5),
+		12);
 	assert_int_equal(probe_line_position(&guarded, (int)guarded.bare), -1);
 	assert_int_equal(probe_line_position(&guarded, -1), -1);
 }
@@ -265,7 +285,8 @@ static void test_names(void **state)
 	probe_name_event("open", 0x1234, "0badcafe", event, sizeof(event));
 	assert_string_equal(event, "open_0000000000001234_0badcafe");
 	assert_true(probe_name_is_ours(event));
-	probe_name_event("std::vector<int>::push_back", UINT64_MAX, "0badcafe", event, sizeof(event));
+	probe_name_event(
+		"std::vector<int>::push_back", UINT64_MAX, "0badcafe", event, sizeof(event));
 	assert_true(probe_name_is_ours(event));
 	assert_true(strspn(event, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(event));
 	memset(symbol, 'x', sizeof(symbol) - 1);
@@ -274,7 +295,8 @@ static void test_names(void **state)
 	assert_true(strlen(event) < CONTROL_NAME_MAX && probe_name_is_ours(event));
 	symbol[0] = '7';
 	probe_name_event(symbol, 1, "0badcafe", event, sizeof(event));
-	assert_true(event[0] == '_' && strlen(event) < CONTROL_NAME_MAX && probe_name_is_ours(event));
+	assert_true(
+		event[0] == '_' && strlen(event) < CONTROL_NAME_MAX && probe_name_is_ours(event));
 	probe_name_event("", 1, "0badcafe", event, sizeof(event));
 	assert_true(event[0] == '_' && probe_name_is_ours(event));
 

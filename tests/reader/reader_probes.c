@@ -1,4 +1,5 @@
-/* Probes through the control protocol, on this kernel: made, shared, refused with the kernel's words, and gone at the end. */
+/* Probes through the control protocol, on this kernel: made, shared, refused with the kernel's
+ * words, and gone at the end. */
 #include "session.h"
 
 #include "base/cleanup.h"
@@ -43,7 +44,8 @@ static uint64_t function_offset(void)
 
 	assert_non_null(maps);
 	while (fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx %*s %lx", &from, &to, &offset) == 3 && address >= from && address < to)
+		if (sscanf(line, "%lx-%lx %*s %lx", &from, &to, &offset) == 3 && address >= from &&
+			address < to)
 			found = address - from + offset;
 	}
 	fclose(maps);
@@ -84,8 +86,8 @@ static struct control_create tracepoint(const char *system, const char *event)
 }
 
 /* Asks for a probe; returns the reply. The format's bytes go to *ret_format, if given. */
-static struct control_probe_created ask(struct session *session, struct control_create create, int consumer, int target,
-	char **ret_format)
+static struct control_probe_created ask(struct session *session, struct control_create create,
+	int consumer, int target, char **ret_format)
 {
 	struct control_probe_created reply;
 	struct control_message message;
@@ -112,22 +114,26 @@ static uint32_t set_enabled(struct session *session, uint64_t id, bool enabled)
 {
 	struct control_set_enabled request = { .id = id, .enabled = enabled };
 
-	return session_status_call(session, &request, CONTROL_PROBE_ENABLE, sizeof(request), NULL, 0, NULL);
+	return session_status_call(
+		session, &request, CONTROL_PROBE_ENABLE, sizeof(request), NULL, 0, NULL);
 }
 
 static uint32_t close_probe(struct session *session, uint64_t id)
 {
 	struct control_id request = { .id = id };
 
-	return session_status_call(session, &request, CONTROL_PROBE_CLOSE, sizeof(request), NULL, 0, NULL);
+	return session_status_call(
+		session, &request, CONTROL_PROBE_CLOSE, sizeof(request), NULL, 0, NULL);
 }
 
-static uint32_t set_filter(struct session *session, uint64_t id, const char *filter, struct control_failure *failure)
+static uint32_t set_filter(
+	struct session *session, uint64_t id, const char *filter, struct control_failure *failure)
 {
 	struct control_set_filter request = { .id = id };
 
 	snprintf(request.filter, sizeof(request.filter), "%s", filter);
-	return session_status_call(session, &request, CONTROL_PROBE_FILTER, sizeof(request), NULL, 0, failure);
+	return session_status_call(
+		session, &request, CONTROL_PROBE_FILTER, sizeof(request), NULL, 0, failure);
 }
 
 static char event_state(const struct session *session, const char *system, const char *event)
@@ -178,25 +184,31 @@ static void test_tracepoint(void **state)
 	struct control_probe_created first, second, missing;
 	CLEANUP_FREE char *format = NULL;
 
-	first = ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, &format);
+	first = ask(
+		session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, &format);
 	assert_int_equal(first.status, 0);
 	assert_string_equal(first.system, "sched");
 	assert_string_equal(first.event, "sched_process_exec");
 	assert_non_null(strstr(format, "name: sched_process_exec"));
 	assert_int_equal(first.shared, 0);
-	second = ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL);
+	second = ask(
+		session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL);
 	assert_int_equal(second.shared, 1);
 	assert_true(second.probe_id == first.probe_id);
 
-	missing = ask(session, tracepoint("sched", "sched_process_exex"), fixture->consumer, -1, NULL);
+	missing = ask(
+		session, tracepoint("sched", "sched_process_exex"), fixture->consumer, -1, NULL);
 	assert_int_equal(missing.status, EXIT_LOCATION);
-	assert_non_null(strstr(missing.failure.message, "no event \"sched_process_exex\" in system \"sched\""));
-	missing = ask(session, tracepoint("shed", "sched_process_exec"), fixture->consumer, -1, NULL);
+	assert_non_null(strstr(
+		missing.failure.message, "no event \"sched_process_exex\" in system \"sched\""));
+	missing =
+		ask(session, tracepoint("shed", "sched_process_exec"), fixture->consumer, -1, NULL);
 	assert_int_equal(missing.status, EXIT_LOCATION);
 	assert_non_null(strstr(missing.failure.message, "no system \"shed\""));
 	missing = ask(session, tracepoint("..", "enable"), fixture->consumer, -1, NULL);
 	assert_int_equal(missing.status, EXIT_LOCATION);
-	missing = ask(session, tracepoint("sched/../sched", "sched_process_exec"), fixture->consumer, -1, NULL);
+	missing = ask(session, tracepoint("sched/../sched", "sched_process_exec"),
+		fixture->consumer, -1, NULL);
 	assert_int_equal(missing.status, EXIT_LOCATION);
 }
 
@@ -204,10 +216,14 @@ static void test_enabled_by_the_first_disabled_by_the_last(void **state)
 {
 	struct fixture *fixture = *state;
 	struct session *session = &fixture->session;
-	uint64_t id = ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL).probe_id;
+	uint64_t id =
+		ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL)
+			.probe_id;
 
 	assert_int_equal(event_state(session, "sched", "sched_process_exec"), '0');
-	assert_true(ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL).probe_id == id);
+	assert_true(
+		ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL)
+			.probe_id == id);
 	assert_int_equal(set_enabled(session, id, true), 0);
 	assert_int_equal(set_enabled(session, id, true), 0);
 	/* A third owner there is not. */
@@ -239,13 +255,18 @@ static void test_uprobe_fires(void **state)
 {
 	struct fixture *fixture = *state;
 	struct session *session = &fixture->session;
-	struct control_consumer attach = { .state = CONSUMER_ATTACHED, .flags = ATTACH_INCLUDE_SELF, .consumer = 1 };
+	struct control_consumer attach = {
+		.state = CONSUMER_ATTACHED, .flags = ATTACH_INCLUDE_SELF, .consumer = 1
+	};
 	struct control_probe_created made;
 	CLEANUP_FREE char *format = NULL;
 	unsigned int seen = 0;
 
-	assert_int_equal(session_status_call(session, &attach, CONTROL_CONSUMER, sizeof(attach), &fixture->consumer, 1, NULL), 0);
-	made = ask(session, uprobe("n=%di:u64 text=+0(%si):string"), fixture->consumer, fixture->target, &format);
+	assert_int_equal(session_status_call(session, &attach, CONTROL_CONSUMER, sizeof(attach),
+				 &fixture->consumer, 1, NULL),
+		0);
+	made = ask(session, uprobe("n=%di:u64 text=+0(%si):string"), fixture->consumer,
+		fixture->target, &format);
 	assert_int_equal(made.status, 0);
 	assert_string_equal(made.system, session->welcome.group);
 	assert_true(probe_name_is_ours(made.event));
@@ -295,7 +316,8 @@ static void test_wrong_places(void **state)
 	struct session *session = &fixture->session;
 	struct control_create create = uprobe("n=%di:u64");
 	struct control_probe_created made;
-	int folder = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), path = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	int folder = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	    path = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 
 	made = ask(session, create, fixture->consumer, -1, NULL);
 	assert_int_equal(made.status, EXIT_LOCATION);
@@ -334,7 +356,8 @@ static void test_wrong_arguments(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct control_probe_created made;
 
-		made = ask(session, uprobe(cases[i].fetch), fixture->consumer, fixture->target, NULL);
+		made = ask(
+			session, uprobe(cases[i].fetch), fixture->consumer, fixture->target, NULL);
 		assert_int_equal(made.status, EXIT_FETCH_ARG);
 		if (!strstr(made.failure.message, cases[i].words))
 			fail_msg("\"%s\": \"%s\"", cases[i].fetch, made.failure.message);
@@ -348,13 +371,15 @@ static void test_wrong_filter_is_rolled_back(void **state)
 {
 	struct fixture *fixture = *state;
 	struct session *session = &fixture->session;
-	struct control_probe_created made = ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
+	struct control_probe_created made =
+		ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
 	struct control_failure failure;
 	CLEANUP_FREE char *text = NULL;
 	char path[256];
 
 	assert_int_equal(set_filter(session, made.probe_id, CONDITION, NULL), 0);
-	assert_int_equal(set_filter(session, made.probe_id, "n == 7 && m > 2", &failure), EXIT_USAGE);
+	assert_int_equal(
+		set_filter(session, made.probe_id, "n == 7 && m > 2", &failure), EXIT_USAGE);
 	assert_non_null(strstr(failure.message, "Field not found"));
 	/* The kernel points at the name, or behind it. */
 	assert_in_range(failure.position, 10, 12);
@@ -376,7 +401,8 @@ static void test_routers_own_list_is_short(void **state)
 
 	assert_int_equal(ask(session, tracepoint("task", "task_rename"), -1, -1, NULL).status, 0);
 	assert_int_equal(ask(session, tracepoint("task", "task_newtask"), -1, -1, NULL).status, 0);
-	assert_int_equal(ask(session, tracepoint("sched", "sched_switch"), -1, -1, NULL).status, EXIT_NOT_PERMITTED);
+	assert_int_equal(ask(session, tracepoint("sched", "sched_switch"), -1, -1, NULL).status,
+		EXIT_NOT_PERMITTED);
 	assert_int_equal(ask(session, uprobe("n=%di"), -1, -1, NULL).status, EXIT_NOT_PERMITTED);
 }
 
@@ -388,13 +414,20 @@ static void test_identity_is_the_sockets(void **state)
 
 	/* Its other end is root, too, but no consumer of this session. */
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(ask(session, tracepoint("task", "task_rename"), pair[0], -1, NULL).status, EXIT_NOT_PERMITTED);
-	assert_int_equal(ask(session, tracepoint("task", "task_rename"), session->router, -1, NULL).status, EXIT_NOT_PERMITTED);
-	assert_int_equal(ask(session, tracepoint("task", "task_rename"), session->consumers, -1, NULL).status,
+	assert_int_equal(ask(session, tracepoint("task", "task_rename"), pair[0], -1, NULL).status,
 		EXIT_NOT_PERMITTED);
-	assert_int_equal(ask(session, tracepoint("task", "task_rename"), fixture->client, -1, NULL).status,
+	assert_int_equal(
+		ask(session, tracepoint("task", "task_rename"), session->router, -1, NULL).status,
 		EXIT_NOT_PERMITTED);
-	assert_int_equal(ask(session, tracepoint("task", "task_rename"), fixture->target, -1, NULL).status,
+	assert_int_equal(
+		ask(session, tracepoint("task", "task_rename"), session->consumers, -1, NULL)
+			.status,
+		EXIT_NOT_PERMITTED);
+	assert_int_equal(
+		ask(session, tracepoint("task", "task_rename"), fixture->client, -1, NULL).status,
+		EXIT_NOT_PERMITTED);
+	assert_int_equal(
+		ask(session, tracepoint("task", "task_rename"), fixture->target, -1, NULL).status,
 		EXIT_NOT_PERMITTED);
 	close(pair[0]);
 	close(pair[1]);
@@ -405,7 +438,8 @@ static void test_nothing_is_left(void **state)
 	struct fixture *fixture = *state;
 	struct session *session = &fixture->session;
 	char path[] = "/sys/kernel/tracing/uprobe_events", text[65536];
-	struct control_probe_created made = ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
+	struct control_probe_created made =
+		ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
 	ssize_t n;
 	int fd;
 
@@ -469,25 +503,38 @@ static void test_observers_are_kept_out(void **state)
 	assert_true(consumer >= 0);
 	assert_false(excluded(session, child));
 	note.flags = ATTACH_INCLUDE_SELF;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
+				 &consumer, 1, NULL),
+		0);
 	assert_false(excluded(session, child));
 	note.flags = 0;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
+				 &consumer, 1, NULL),
+		0);
 	assert_true(excluded(session, child));
 	note.state = CONSUMER_LEFT;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
+				 &consumer, 1, NULL),
+		0);
 	assert_false(excluded(session, child));
 	assert_true(excluded(session, getpid()));
 	assert_true(excluded(session, session->reader));
 	note.state = CONSUMER_ATTACHED;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
-	/* The consumers of a router that is gone come back; the list is not written anew while they may miss something. */
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
+				 &consumer, 1, NULL),
+		0);
+	/* The consumers of a router that is gone come back; the list is not written anew while they
+	 * may miss something. */
 	session_disconnect(session);
 	session_connect(session);
 	assert_true(excluded(session, child));
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
+				 &consumer, 1, NULL),
+		0);
 	note.state = CONSUMER_LEFT;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note), &consumer, 1, NULL), 0);
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
+				 &consumer, 1, NULL),
+		0);
 	assert_false(excluded(session, child));
 	assert_true(excluded(session, session->reader));
 	close(hold[1]);
@@ -498,13 +545,16 @@ static void test_observers_are_kept_out(void **state)
 	waitpid(child, NULL, 0);
 }
 
-/* The router is gone for good: after a while nothing of its probes is left, and the session lives on. */
+/* The router is gone for good: after a while nothing of its probes is left, and the session lives
+ * on. */
 static void test_probes_outlive_the_router_for_a_while(void **state)
 {
 	struct fixture *fixture = *state;
 	struct session *session = &fixture->session;
-	struct control_probe_created made = ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
-	struct control_probe_created kept = ask(session, uprobe("n=%di:u32"), fixture->consumer, fixture->target, NULL);
+	struct control_probe_created made =
+		ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
+	struct control_probe_created kept =
+		ask(session, uprobe("n=%di:u32"), fixture->consumer, fixture->target, NULL);
 	struct control_probe_created again;
 
 	assert_int_equal(set_enabled(session, made.probe_id, true), 0);
@@ -530,16 +580,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_tracepoint, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_enabled_by_the_first_disabled_by_the_last, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_enabled_by_the_first_disabled_by_the_last, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_uprobe_fires, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_equal_definitions_share, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_wrong_places, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_wrong_arguments, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_wrong_filter_is_rolled_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_wrong_filter_is_rolled_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_routers_own_list_is_short, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_identity_is_the_sockets, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_observers_are_kept_out, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_probes_outlive_the_router_for_a_while, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_probes_outlive_the_router_for_a_while, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_is_left, set_up, tear_down),
 	};
 

@@ -13,9 +13,11 @@
 
 static struct recording_header good_header(void)
 {
-	return (struct recording_header){
-		.magic = RECORDING_MAGIC, .version = RECORDING_VERSION, .source = SOURCE_RAW, .subbuf_size = 4096, .cpu_count = 2
-	};
+	return (struct recording_header){ .magic = RECORDING_MAGIC,
+		.version = RECORDING_VERSION,
+		.source = SOURCE_RAW,
+		.subbuf_size = 4096,
+		.cpu_count = 2 };
 }
 
 static void test_header(void **state)
@@ -126,7 +128,8 @@ static void test_formats(void **state)
 
 static void test_page_heads(void **state)
 {
-	/* time 0x20304050607, commit 0x64 with the flag of lost events, little-endian and big-endian */
+	/* time 0x20304050607, commit 0x64 with the flag of lost events, little-endian and
+	 * big-endian */
 	static const uint8_t little[PAGE_HEAD_BYTES] = { 7, 6, 5, 4, 3, 2, 0, 0, 0x64, 0, 0, 0x80 };
 	static const uint8_t big[PAGE_HEAD_BYTES] = { 0, 0, 2, 3, 4, 5, 6, 7, 0x80, 0, 0, 0x64 };
 	struct page_head head;

@@ -20,7 +20,9 @@
 #include <cmocka.h>
 
 #define NOBODY 65534
-#define FORMAT "name: %s\nID: %u\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\nprint fmt: \"\"\n"
+#define FORMAT                                                                                     \
+	"name: %s\nID: %u\nformat:\n\tfield:unsigned short "                                       \
+	"common_type;\toffset:0;\tsize:2;\tsigned:0;\n\nprint fmt: \"\"\n"
 
 static char folder[] = "/tmp/tracefan-replay-XXXXXX";
 
@@ -65,7 +67,8 @@ static void put(struct image *image, const void *bytes, size_t size)
 	image->size += size;
 }
 
-static void put_frame(struct image *image, uint32_t kind, const void *head, size_t head_size, const void *body, size_t body_size)
+static void put_frame(struct image *image, uint32_t kind, const void *head, size_t head_size,
+	const void *body, size_t body_size)
 {
 	static const uint8_t zeroes[RECORDING_ALIGN];
 	struct recording_frame frame = { .kind = kind, .size = head_size + body_size };
@@ -76,14 +79,18 @@ static void put_frame(struct image *image, uint32_t kind, const void *head, size
 	put(image, zeroes, (RECORDING_ALIGN - frame.size % RECORDING_ALIGN) % RECORDING_ALIGN);
 }
 
-static void put_entry(struct image *image, uint8_t kind, uint32_t cpu, uint64_t time, const char *text)
+static void put_entry(
+	struct image *image, uint8_t kind, uint32_t cpu, uint64_t time, const char *text)
 {
-	struct pool_entry entry = { .kind = kind, .cpu = cpu, .time = time, .length = (uint32_t)strlen(text) };
+	struct pool_entry entry = {
+		.kind = kind, .cpu = cpu, .time = time, .length = (uint32_t)strlen(text)
+	};
 
 	put_frame(image, FRAME_ENTRY, &entry, sizeof(entry), text, strlen(text));
 }
 
-static void put_format(struct image *image, uint32_t kind, const char *system, const char *event, const char *name)
+static void put_format(
+	struct image *image, uint32_t kind, const char *system, const char *event, const char *name)
 {
 	struct recording_format head = { .probe_id = 99, .kind = kind };
 	char text[512];
@@ -99,15 +106,21 @@ static void put_format(struct image *image, uint32_t kind, const char *system, c
 static struct image *make_recording(void)
 {
 	struct image *image = calloc(1, sizeof(*image));
-	struct recording_header header = { .magic = RECORDING_MAGIC, .version = RECORDING_VERSION, .source = SOURCE_RAW,
-		.subbuf_size = 4096, .cpu_count = 3, .group = "tracefan_old_1234", .tag = "0badcafe" };
+	struct recording_header header = { .magic = RECORDING_MAGIC,
+		.version = RECORDING_VERSION,
+		.source = SOURCE_RAW,
+		.subbuf_size = 4096,
+		.cpu_count = 3,
+		.group = "tracefan_old_1234",
+		.tag = "0badcafe" };
 	struct control_task_name names[2] = { { 7, "seven" }, { 8, "eight" } };
 
 	put(image, &header, sizeof(header));
 	put_frame(image, FRAME_FACTS, NULL, 0, "facts as they were......", 24);
 	put_frame(image, FRAME_NAMES, names, sizeof(names), NULL, 0);
 	put_format(image, PROBE_TRACEPOINT, "sched", "sched_switch", "");
-	put_format(image, PROBE_UPROBE, "tracefan_old_1234", "f_0000000000000001_0badcafe", "my calls");
+	put_format(image, PROBE_UPROBE, "tracefan_old_1234", "f_0000000000000001_0badcafe",
+		"my calls");
 	put_entry(image, POOL_CLOCK, 0, 1, "");
 	put_entry(image, POOL_DATA, 0, 0, "first");
 	put_entry(image, POOL_BUSY, 2, 10, "");
@@ -133,14 +146,16 @@ static void add(struct story *story, const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	story->length += (size_t)vsnprintf(story->text + story->length, sizeof(story->text) - story->length, format, ap);
+	story->length += (size_t)vsnprintf(
+		story->text + story->length, sizeof(story->text) - story->length, format, ap);
 	va_end(ap);
 	assert_true(story->length < sizeof(story->text));
 }
 
 static void tell(void *context, const struct pool_entry *entry, const void *bytes)
 {
-	add(context, "%d:%.*s ", (int)entry->cpu, (int)(entry->length < 32 ? entry->length : 32), (const char *)bytes);
+	add(context, "%d:%.*s ", (int)entry->cpu, (int)(entry->length < 32 ? entry->length : 32),
+		(const char *)bytes);
 }
 
 static bool ended(const struct session *session, void *context)
@@ -159,7 +174,8 @@ static struct control_create tracepoint(const char *system, const char *event)
 	return create;
 }
 
-static struct control_probe_created ask(struct session *session, struct control_create create, char **ret_format)
+static struct control_probe_created ask(
+	struct session *session, struct control_create create, char **ret_format)
 {
 	struct control_probe_created reply;
 	struct control_message message;
@@ -186,7 +202,8 @@ static uint32_t set_enabled(struct session *session, uint64_t id)
 {
 	struct control_set_enabled request = { .id = id, .enabled = 1 };
 
-	return session_status_call(session, &request, CONTROL_PROBE_ENABLE, sizeof(request), NULL, 0, NULL);
+	return session_status_call(
+		session, &request, CONTROL_PROBE_ENABLE, sizeof(request), NULL, 0, NULL);
 }
 
 /* A session that replays, run by nobody in a folder of their own. */
@@ -234,7 +251,8 @@ static bool contains(int blob, const char *text)
 static void test_recording(void **state)
 {
 	CLEANUP_FREE struct image *image = make_recording();
-	struct control_create by_name = { .kind = PROBE_KPROBE, .name = "my calls" }, unknown = { .kind = PROBE_UPROBE, .name = "his" };
+	struct control_create by_name = { .kind = PROBE_KPROBE, .name = "my calls" },
+			      unknown = { .kind = PROBE_UPROBE, .name = "his" };
 	struct control_probe_created created;
 	struct story story = { "" };
 	struct session session;
@@ -258,7 +276,8 @@ static void test_recording(void **state)
 	assert_int_equal(created.status, 0);
 	assert_string_equal(created.event, "f_0000000000000001_0badcafe");
 	assert_int_equal(ask(&session, unknown, NULL).status, EXIT_LOCATION);
-	assert_int_equal(ask(&session, tracepoint("sched", "sched_wakeup"), NULL).status, EXIT_LOCATION);
+	assert_int_equal(
+		ask(&session, tracepoint("sched", "sched_wakeup"), NULL).status, EXIT_LOCATION);
 	assert_int_equal(set_enabled(&session, 4711), EXIT_FAILED);
 	/* Nothing comes before it is wanted: the first entry is there only then. */
 	{
@@ -281,7 +300,8 @@ static void test_recording(void **state)
 static void test_cut_recording(void **state)
 {
 	CLEANUP_FREE struct image *image = make_recording();
-	size_t second = (size_t)((uint8_t *)memmem(image->bytes, image->size, "second", 6) - image->bytes);
+	size_t second =
+		(size_t)((uint8_t *)memmem(image->bytes, image->size, "second", 6) - image->bytes);
 	const struct {
 		size_t size;
 		const char *text;
@@ -315,7 +335,8 @@ static void test_text_log(void **state)
 
 	(void)state;
 	for (int i = 0; size < sizeof(log) - 100; i++)
-		size += (size_t)snprintf(log + size, sizeof(log) - size, "  cat-%d [000] ..... %d.000001: ev: n=%d\n", i, i, i);
+		size += (size_t)snprintf(log + size, sizeof(log) - size,
+			"  cat-%d [000] ..... %d.000001: ev: n=%d\n", i, i, i);
 	write_file("log", log, size - 1); /* without the last newline */
 	start(&session, "--text", "log");
 	assert_int_equal(session.welcome.source, SOURCE_TEXT);
@@ -360,8 +381,9 @@ static const char header_page[] = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\t
 static void make_pages(bool big_endian)
 {
 	static uint8_t pages[4096 * 4];
-	static const char *const folders[] = { "dump", "dump/per_cpu", "dump/per_cpu/cpu0", "dump/per_cpu/cpu2", "dump/events",
-		"dump/events/sched", "dump/events/sched/sched_switch" };
+	static const char *const folders[] = { "dump", "dump/per_cpu", "dump/per_cpu/cpu0",
+		"dump/per_cpu/cpu2", "dump/events", "dump/events/sched",
+		"dump/events/sched/sched_switch" };
 	char format[512];
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
@@ -386,7 +408,8 @@ static void test_pages(void **state)
 	for (int big_endian = 0; big_endian < 2; big_endian++) {
 		struct story story = { "" };
 		struct session session;
-		const char machine[] = { FACT_MACHINE, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, (char)big_endian };
+		const char machine[] = { FACT_MACHINE, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+			(char)big_endian };
 		CLEANUP_FREE void *facts = NULL;
 		size_t size;
 
@@ -398,7 +421,8 @@ static void test_pages(void **state)
 		assert_true(contains(session.names, "a b"));
 		assert_int_equal(segment_blob_read(session.facts, 1 << 20, &facts, &size), 0);
 		assert_non_null(memmem(facts, size, machine, sizeof(machine)));
-		assert_int_equal(ask(&session, tracepoint("sched", "sched_switch"), NULL).status, 0);
+		assert_int_equal(
+			ask(&session, tracepoint("sched", "sched_switch"), NULL).status, 0);
 		assert_int_equal(set_enabled(&session, 0), 0);
 		assert_true(session_read_until(&session, ended, tell_page, &story));
 		/* In the order of time, each behind a word that nothing older is left. */
@@ -408,7 +432,8 @@ static void test_pages(void **state)
 	}
 }
 
-/* More pages than the pool has slots, all but one on one CPU: the router is never without a slot that it needs. */
+/* More pages than the pool has slots, all but one on one CPU: the router is never without a slot
+ * that it needs. */
 static void test_lopsided_pages(void **state)
 {
 	enum { PAGES = 20000 };

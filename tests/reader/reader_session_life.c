@@ -1,5 +1,5 @@
-/* A session's life: who may hold it, what a killed reader leaves behind, what a failed start leaves (nothing), and what the
- * process looks like while it runs. */
+/* A session's life: who may hold it, what a killed reader leaves behind, what a failed start leaves
+ * (nothing), and what the process looks like while it runs. */
 #include "session.h"
 
 #include "base/cleanup.h"
@@ -67,8 +67,8 @@ static void test_modes_under_any_umask(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(umasks) / sizeof(umasks[0]); i++) {
-		static const char *const args[] = { "--router-user", "65534", "--group", "nogroup", "--buffer-size", "256K",
-			NULL };
+		static const char *const args[] = { "--router-user", "65534", "--group", "nogroup",
+			"--buffer-size", "256K", NULL };
 		mode_t before = umask(umasks[i]);
 		struct session session;
 		bool ready = session_start(&session, args);
@@ -97,7 +97,8 @@ static void test_second_start_is_busy(void **state)
 	snprintf(pid, sizeof(pid), "process %d", (int)first.reader);
 	assert_non_null(strstr(log, pid));
 	/* The same instance by way of another folder. */
-	assert_false(session_start_at(&second, "/tmp/tracefan-reader-test-other", first.name, plain_args));
+	assert_false(session_start_at(
+		&second, "/tmp/tracefan-reader-test-other", first.name, plain_args));
 	assert_int_equal(session_wait(&second, log, sizeof(log)), EXIT_BUSY);
 	assert_non_null(strstr(log, pid));
 	assert_false(folder_exists(&second));
@@ -117,7 +118,8 @@ static char *probe_list(void)
 	return text;
 }
 
-/* Ours in the group of the session, someone else's in it, and one of a session whose name begins like ours. */
+/* Ours in the group of the session, someone else's in it, and one of a session whose name begins
+ * like ours. */
 static void test_leftovers_go_and_others_stay(void **state)
 {
 	static const char place[] = "/bin/true:0x1000";
@@ -128,9 +130,11 @@ static void test_leftovers_go_and_others_stay(void **state)
 	(void)state;
 	assert_true(session_start(&session, root_args));
 	session_connect(&session);
-	snprintf(ours, sizeof(ours), "%s/x_0000000000000001_%s", session.welcome.group, session.welcome.tag);
+	snprintf(ours, sizeof(ours), "%s/x_0000000000000001_%s", session.welcome.group,
+		session.welcome.tag);
 	snprintf(foreign, sizeof(foreign), "%s/handmade", session.welcome.group);
-	snprintf(neighbour, sizeof(neighbour), "%s_x/x_0000000000000001_%s", session.welcome.group, session.welcome.tag);
+	snprintf(neighbour, sizeof(neighbour), "%s_x/x_0000000000000001_%s", session.welcome.group,
+		session.welcome.tag);
 	snprintf(line, sizeof(line), "p:%s %s\n", ours, place);
 	assert_int_equal(tracedir_append(AT_FDCWD, TRACEFS "uprobe_events", line), 0);
 	snprintf(line, sizeof(line), "p:%s %s\n", foreign, place);
@@ -251,8 +255,13 @@ static char *read_proc(pid_t pid, const char *file)
 static void test_process(void **state)
 {
 	static const char *const expected[] = {
-		"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
-		"CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Uid:\t0\t0\t0\t0",
+		"CapInh:\t0000000000000000",
+		"CapPrm:\t0000000000000000",
+		"CapEff:\t0000000000000000",
+		"CapBnd:\t0000000000000000",
+		"CapAmb:\t0000000000000000",
+		"NoNewPrivs:\t1",
+		"Uid:\t0\t0\t0\t0",
 	};
 	struct session session;
 	CLEANUP_FREE char *status = NULL;
@@ -277,7 +286,8 @@ static void test_process(void **state)
 		if (n < 0)
 			continue;
 		target[n] = '\0';
-		if (strncmp(target, TRACEFS, strlen(TRACEFS)) != 0 || !strcmp(target, TRACEFS "instances"))
+		if (strncmp(target, TRACEFS, strlen(TRACEFS)) != 0 ||
+			!strcmp(target, TRACEFS "instances"))
 			continue;
 		if (!strstr(target, session.name))
 			fail_msg("it has %s open", target);
@@ -319,7 +329,8 @@ static void test_operator(void **state)
 	assert_int_equal(status->probes, 0);
 	session_connect(&session);
 	operator_call(fd, CONTROL_SESSION_STATUS, &reply);
-	assert_int_equal(((const struct control_session_status *)reply.bytes)->router_pid, getpid());
+	assert_int_equal(
+		((const struct control_session_status *)reply.bytes)->router_pid, getpid());
 	operator_call(fd, CONTROL_SESSION_FLUSH, &reply);
 	assert_int_equal(((const struct control_status *)reply.bytes)->status, 0);
 	session_disconnect(&session);
@@ -357,7 +368,6 @@ static bool marks_done(const struct session *session, void *context)
 	(void)session;
 	return marks->seen >= marks->wanted;
 }
-
 
 /* Takes data and returns no slot. */
 static unsigned int take_without_return(struct session *session)

@@ -16,7 +16,8 @@
 
 #define MARK "text test mark"
 
-static const char *const text_args[] = { "--router-user", "0", "--buffer-size", "2M", "--source", "text", NULL };
+static const char *const text_args[] = { "--router-user", "0", "--buffer-size", "2M", "--source",
+	"text", NULL };
 
 struct marks {
 	unsigned int seen, wanted;
@@ -111,7 +112,9 @@ static void test_flush_stands_in_the_text(void **state)
 	write_marks(&session, 50);
 	snprintf(marks.flush, sizeof(marks.flush), "tracefan %s flush %llu\n", session.welcome.tag,
 		(unsigned long long)session.cookie + 1);
-	assert_int_equal(session_status_call(&session, &request, CONTROL_READER_FLUSH, sizeof(request), NULL, 0, NULL), 0);
+	assert_int_equal(session_status_call(&session, &request, CONTROL_READER_FLUSH,
+				 sizeof(request), NULL, 0, NULL),
+		0);
 	assert_true(session_read_until(&session, flush_done, count_marks, &marks));
 	assert_true(marks.flushed_last);
 	assert_int_equal(session_stop(&session, NULL, NULL), 0);

@@ -106,12 +106,14 @@ static void forbid_uring(void)
 		_exit(126);
 }
 
-static void run_reader(const struct session *session, const char *const *args, const char *notify, int log, int owner)
+static void run_reader(const struct session *session, const char *const *args, const char *notify,
+	int log, int owner)
 {
 	char number[16];
-	/* A test that fails leaves no reader behind: it ends with this process. A test may name another owner. */
-	const char *argv[SESSION_ARGS_MAX + 8] = { session_program(), "--session", session->name, "--directory",
-		session->directory, "--owner-fd", number };
+	/* A test that fails leaves no reader behind: it ends with this process. A test may name
+	 * another owner. */
+	const char *argv[SESSION_ARGS_MAX + 8] = { session_program(), "--session", session->name,
+		"--directory", session->directory, "--owner-fd", number };
 	/* Another user may have no way to the tree; the opened program needs none. */
 	int n = 7, program = open(argv[0], O_RDONLY | O_CLOEXEC);
 
@@ -123,13 +125,15 @@ static void run_reader(const struct session *session, const char *const *args, c
 	dup2(log, STDERR_FILENO);
 	if (uring_forbidden)
 		forbid_uring();
-	if (run_as && (setgroups(0, NULL) < 0 || setresgid(run_as, run_as, run_as) < 0 || setresuid(run_as, run_as, run_as) < 0))
+	if (run_as && (setgroups(0, NULL) < 0 || setresgid(run_as, run_as, run_as) < 0 ||
+			      setresuid(run_as, run_as, run_as) < 0))
 		_exit(125);
 	fexecve(program, (char *const *)argv, environ);
 	_exit(127);
 }
 
-bool session_start_at(struct session *session, const char *directory, const char *name, const char *const *args)
+bool session_start_at(
+	struct session *session, const char *directory, const char *name, const char *const *args)
 {
 	char notify[96], word[64] = "";
 	int pipe_fds[2], owner_fds[2];
@@ -151,7 +155,8 @@ bool session_start_at(struct session *session, const char *directory, const char
 	close(owner_fds[0]);
 	/* Ready, or the end of its log: whichever comes first. */
 	for (;;) {
-		struct pollfd fds[2] = { { .fd = session->notify, .events = POLLIN }, { .fd = session->log, .events = 0 } };
+		struct pollfd fds[2] = { { .fd = session->notify, .events = POLLIN },
+			{ .fd = session->log, .events = 0 } };
 
 		assert_true(poll(fds, 2, SESSION_PATIENCE_MS) > 0);
 		if (fds[0].revents & POLLIN) {
@@ -181,8 +186,8 @@ int session_connect_socket(const struct session *session, const char *socket_nam
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%.60s/%.30s/%.15s", session->directory, session->name,
-		socket_name);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.60s/%.30s/%.15s",
+		session->directory, session->name, socket_name);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		close(fd);
 		return -1;
@@ -242,15 +247,15 @@ void session_await_no_router(const struct session *session)
 	close(fd);
 }
 
-void session_call(struct session *session, void *request, uint16_t type, uint32_t size, const int *fds,
-	unsigned int fd_count, struct control_message *ret)
+void session_call(struct session *session, void *request, uint16_t type, uint32_t size,
+	const int *fds, unsigned int fd_count, struct control_message *ret)
 {
 	control_header_init(request, type, size, ++session->cookie);
 	assert_int_equal(control_call(session->router, request, fds, fd_count, ret), 0);
 }
 
-uint32_t session_status_call(struct session *session, void *request, uint16_t type, uint32_t size, const int *fds,
-	unsigned int fd_count, struct control_failure *ret)
+uint32_t session_status_call(struct session *session, void *request, uint16_t type, uint32_t size,
+	const int *fds, unsigned int fd_count, struct control_failure *ret)
 {
 	struct control_message message;
 	struct control_status status;
@@ -272,7 +277,8 @@ void session_consumer(struct session *session, int *ret_client, int *ret_server)
 	assert_true(*ret_server >= 0);
 }
 
-static void note(struct session *session, const struct pool_entry *entry, session_data_fn *data, void *context)
+static void note(struct session *session, const struct pool_entry *entry, session_data_fn *data,
+	void *context)
 {
 	switch (entry->kind) {
 	case POOL_DATA:
@@ -306,8 +312,9 @@ static void note(struct session *session, const struct pool_entry *entry, sessio
 	}
 }
 
-bool session_read_until(struct session *session, bool (*done)(const struct session *session, void *context),
-	session_data_fn *data, void *context)
+bool session_read_until(struct session *session,
+	bool (*done)(const struct session *session, void *context), session_data_fn *data,
+	void *context)
 {
 	uint64_t deadline = now_ms() + SESSION_PATIENCE_MS;
 	struct pool_entry entry;
@@ -369,8 +376,8 @@ int session_stop(struct session *session, session_data_fn *data, void *context)
 
 void session_release(struct session *session)
 {
-	const char *args[] = { session_program(), "--session", session->name, "--directory", session->directory,
-		"--remove", NULL };
+	const char *args[] = { session_program(), "--session", session->name, "--directory",
+		session->directory, "--remove", NULL };
 	pid_t child;
 	int status;
 

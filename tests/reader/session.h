@@ -17,10 +17,10 @@ struct session {
 	char directory[64];
 	char name[32];
 	pid_t reader;
-	int notify;  /* the readiness socket */
-	int owner;   /* its owner's end of the pipe */
-	int log;     /* the reader's standard error */
-	int router;  /* our connection as the router, -1 before session_connect */
+	int notify;    /* the readiness socket */
+	int owner;     /* its owner's end of the pipe */
+	int log;       /* the reader's standard error */
+	int router;    /* our connection as the router, -1 before session_connect */
 	int consumers; /* the consumers' listening socket */
 	int facts, names;
 	struct control_router_welcome welcome;
@@ -40,17 +40,20 @@ bool session_possible(void);
 /* Where the reader under test lies. */
 const char *session_program(void);
 
-/* Readers started from now on find no io_uring: its system calls answer EPERM, as in many containers. */
+/* Readers started from now on find no io_uring: its system calls answer EPERM, as in many
+ * containers. */
 void session_forbid_uring(bool forbid);
 
 /* Readers started from now on run as this user, without any other group. */
 void session_run_as(uid_t uid);
 
-/* Starts `tracefan-reader --session NAME --directory DIR ARGS...`, ARGS ending with NULL, and waits until it is ready.
- * Returns true, or false when it ended instead (session_wait then has the status). */
+/* Starts `tracefan-reader --session NAME --directory DIR ARGS...`, ARGS ending with NULL, and waits
+ * until it is ready. Returns true, or false when it ended instead (session_wait then has the
+ * status). */
 bool session_start(struct session *session, const char *const *args);
 /* The same with a name and folder that the caller chose. */
-bool session_start_at(struct session *session, const char *directory, const char *name, const char *const *args);
+bool session_start_at(
+	struct session *session, const char *directory, const char *name, const char *const *args);
 
 /* Connects as the router, says hello and attaches to the pool. */
 void session_connect(struct session *session);
@@ -62,20 +65,21 @@ void session_disconnect(struct session *session);
 void session_await_no_router(const struct session *session);
 
 /* One request as the router; the reply is in *ret (release it). */
-void session_call(struct session *session, void *request, uint16_t type, uint32_t size, const int *fds,
-	unsigned int fd_count, struct control_message *ret);
+void session_call(struct session *session, void *request, uint16_t type, uint32_t size,
+	const int *fds, unsigned int fd_count, struct control_message *ret);
 /* The same for requests whose reply is a status: returns it. `ret` may be NULL. */
-uint32_t session_status_call(struct session *session, void *request, uint16_t type, uint32_t size, const int *fds,
-	unsigned int fd_count, struct control_failure *ret);
+uint32_t session_status_call(struct session *session, void *request, uint16_t type, uint32_t size,
+	const int *fds, unsigned int fd_count, struct control_failure *ret);
 
 /* A consumer's connection: `ret_server` is the router's end, as accepted. */
 void session_consumer(struct session *session, int *ret_client, int *ret_server);
 
-/* Takes entries out of the stream until `done` says so or patience ends (then false); data goes through `data`, if given,
- * before its slot is returned. */
+/* Takes entries out of the stream until `done` says so or patience ends (then false); data goes
+ * through `data`, if given, before its slot is returned. */
 typedef void session_data_fn(void *context, const struct pool_entry *entry, const void *bytes);
-bool session_read_until(struct session *session, bool (*done)(const struct session *session, void *context),
-	session_data_fn *data, void *context);
+bool session_read_until(struct session *session,
+	bool (*done)(const struct session *session, void *context), session_data_fn *data,
+	void *context);
 
 /* Waits for the reader's end and returns its exit status; the log goes to `ret_log`, if given. */
 int session_wait(struct session *session, char *ret_log, size_t size);
