@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define TEXT_PAYLOAD_MAX (128U << 10)
 
@@ -25,6 +26,8 @@ int fanout_init(struct fanout *fanout, struct catalog *catalog, bool text, bool 
 	fanout->by_type = calloc(1U << 16, sizeof(struct route *));
 	if (!fanout->by_type)
 		return -ENOMEM;
+	if (getrandom(&fanout->seed, sizeof(fanout->seed), 0) != sizeof(fanout->seed))
+		return -EIO;
 	return tasks_init(&fanout->tasks);
 }
 
@@ -112,6 +115,7 @@ static int route_make(struct fanout *fanout, struct catalog_event *event, const 
 		route->pid_offset = event->pid_offset;
 		route->pid_end = event->pid_offset + (uint32_t)sizeof(uint32_t);
 	}
+	route->seed = fanout->seed;
 	route->system = strdup(event ? event->system : "");
 	route->name = strndup(name->at, name->size);
 	if (route->system && route->name)

@@ -67,6 +67,7 @@ struct route {
 	uint32_t plain_count;
 	struct trace *lone;         /* the only live trace with a filter, or NULL */
 	struct filter_index *index; /* all live traces with a filter, made with the first of them */
+	uint64_t seed;              /* of the index: the fan-out's */
 	uint32_t changing;          /* traces that wait or close */
 	/* Where its binary events have the thread's id, and how long they must be to have one; UINT32_MAX: none has. */
 	uint32_t pid_offset, pid_end;
@@ -85,6 +86,7 @@ struct fanout {
 	struct catalog *catalog;
 	bool text, big_endian;
 	bool foreign; /* the kernel's byte order is not this machine's */
+	uint64_t seed; /* random: consumers choose the values that are hashed */
 	struct route **by_type;  /* 65536 places */
 	struct route *by_name[FANOUT_NAMES];
 	struct route **routes;
@@ -100,7 +102,7 @@ struct fanout {
 	void *unseen_context;
 };
 
-/* Returns 0 or -ENOMEM. `catalog` must outlive the fan-out. */
+/* Returns 0 or -errno. `catalog` must outlive the fan-out. */
 int fanout_init(struct fanout *fanout, struct catalog *catalog, bool text, bool big_endian);
 void fanout_release(struct fanout *fanout);
 

@@ -96,7 +96,7 @@ static int enlist(struct trace *trace)
 		return 0;
 	}
 	if (!route->index)
-		r = filter_index_create((uint64_t)(uintptr_t)route, &route->index);
+		r = filter_index_create(route->seed, &route->index);
 	if (r == 0)
 		r = filter_index_set(route->index, trace, trace->filter);
 	if (r == 0)
