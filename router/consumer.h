@@ -49,7 +49,9 @@ struct consumer *consumer_find(struct router *router, uint64_t number);
 void consumer_flushed(struct router *router, uint64_t number, uint64_t cookie, uint64_t time);
 void consumer_accounted(struct router *router, uint64_t number, uint64_t cookie, const struct ledger_session *session);
 /* The stream has reached the place from which a trace's next filter is complete. */
-void consumer_filter_due(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie);
+void consumer_filter_due(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie, uint64_t time);
+/* It can't be found out where that is: the old filter stays. */
+void consumer_filter_failed(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie, int error);
 /* The kernel's counts of a trace's probe are fresh, or can't be had: its ledger is due. */
 void consumer_stats_due(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie);
 /* Gives the consumers of all events a trace on a route that they haven't met. */

@@ -244,38 +244,106 @@ void consumer_on_schema(struct router *router, struct consumer *consumer, struct
 	answer_send(router, consumer, &status, CONTROL_SCHEMA, sizeof(status), message->header.cookie, &fd, 1);
 }
 
-/* The stream has come to where the kernel records all that the new filter needs: it takes over here. */
-void consumer_filter_due(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie)
+/* Whether events can have come by the old filter: their end has a place in the stream. */
+static bool is_marked(const struct trace *trace)
 {
-	const struct pushdown_next nothing = { 0 };
+	return trace->enabled || trace->stage == TRACE_CLOSING;
+}
+
+/* Returns an exit status with *ret_failure filled in. */
+static uint32_t take_next_filter(struct router *router, struct consumer *consumer, struct trace *trace, uint64_t cookie,
+	uint64_t time, struct control_failure *ret_failure)
+{
+	if (is_marked(trace) && consumer->outlet.filter_count == OUTLET_FILTERS_MAX) {
+		control_failure_set(ret_failure, ENOBUFS, -1, "the old filter stays: the ring has no room for the mark of a new one");
+		return EXIT_BUSY;
+	}
+	if (fanout_trace_filter(trace, trace->next_filter, trace->next_kernel_filter) < 0) {
+		control_failure_set(ret_failure, ENOMEM, -1, "the old filter stays: no memory for the new one");
+		return EXIT_FAILED;
+	}
+	trace->next_filter = NULL;
+	trace->next_kernel_filter = NULL;
+	if (is_marked(trace)) {
+		outlet_filter(&consumer->outlet, trace->id, cookie, time);
+		fanout_touch(&router->fanout, &consumer->outlet);
+	}
+	return EXIT_DONE;
+}
+
+/* The trace of a request whose filter was to take over, which is not pending any more; NULL: it is gone. */
+static struct trace *end_pending(struct router *router, uint64_t number, uint64_t trace_id, struct consumer **ret_consumer)
+{
 	struct consumer *consumer = consumer_find(router, number);
 	struct trace *trace = consumer ? own_trace(router, consumer, trace_id) : NULL;
 
 	if (!trace || !trace->next_pending)
-		return;
+		return NULL;
 	trace->next_pending = false;
-	if (fanout_trace_filter(trace, trace->next_filter, trace->next_kernel_filter) < 0) {
-		answer_failed(router, consumer, CONTROL_SET_FILTER, cookie, -ENOMEM, "the old filter stays");
-	} else {
-		trace->next_filter = NULL;
-		trace->next_kernel_filter = NULL;
-		(void)outlet_filter(&consumer->outlet, trace->id, cookie);
-		fanout_touch(&router->fanout, &consumer->outlet);
-		answer_status(router, consumer, CONTROL_SET_FILTER, cookie, EXIT_DONE, NULL);
-	}
+	*ret_consumer = consumer;
+	return trace;
+}
+
+/* What did not take over goes, and the kernel need not record for it. */
+static void drop_next(struct router *router, struct trace *trace)
+{
+	const struct pushdown_next nothing = { 0 };
+
+	filter_program_release(trace->next_filter);
+	filter_program_release(trace->next_kernel_filter);
+	trace->next_filter = NULL;
+	trace->next_kernel_filter = NULL;
 	pushdown_update(router, trace->route, &nothing);
+}
+
+/* The stream has come to where the kernel records all that the new filter needs: it takes over here. */
+void consumer_filter_due(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie, uint64_t time)
+{
+	struct consumer *consumer;
+	struct trace *trace = end_pending(router, number, trace_id, &consumer);
+	struct control_failure failure = { .position = -1 };
+	uint32_t status;
+
+	if (!trace)
+		return;
+	/* The stream may have been told further than it was asked for. */
+	if (time < router->fanout.last_time)
+		time = router->fanout.last_time;
+	status = take_next_filter(router, consumer, trace, cookie, time, &failure);
+	answer_status(router, consumer, CONTROL_SET_FILTER, cookie, status, status ? &failure : NULL);
+	drop_next(router, trace);
+}
+
+void consumer_filter_failed(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie, int error)
+{
+	struct consumer *consumer;
+	struct trace *trace = end_pending(router, number, trace_id, &consumer);
+	struct control_failure failure = { .position = -1 };
+
+	if (!trace)
+		return;
+	control_failure_set(&failure, -error, -1, "the old filter stays: %s",
+		error == -ENOTCONN ? "the session's reader is not running" : "too many requests are under way");
+	answer_status(router, consumer, CONTROL_SET_FILTER, cookie, error == -ENOTCONN ? EXIT_MISSING : EXIT_BUSY, &failure);
+	drop_next(router, trace);
 }
 
 static void filter_widened(struct router *router, const struct pushdown_next *next)
 {
 	struct consumer *consumer = consumer_find(router, next->consumer);
 	struct trace *trace = consumer ? own_trace(router, consumer, next->trace) : NULL;
+	int r;
 
 	if (!trace)
 		return;
 	/* A trace that takes no events yet has no place in the stream to wait for. */
-	if (!trace->enabled || stream_filter(router, next->consumer, next->trace, next->cookie) < 0)
-		consumer_filter_due(router, next->consumer, next->trace, next->cookie);
+	if (!trace->enabled) {
+		consumer_filter_due(router, next->consumer, next->trace, next->cookie, 0);
+		return;
+	}
+	r = stream_filter(router, next->consumer, next->trace, next->cookie);
+	if (r < 0)
+		consumer_filter_failed(router, next->consumer, next->trace, next->cookie, r);
 }
 
 void consumer_on_set_filter(struct router *router, struct consumer *consumer, struct control_message *message)

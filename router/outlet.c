@@ -108,11 +108,25 @@ static bool write_flushes(struct outlet *outlet)
 	return true;
 }
 
+static bool write_filters(struct outlet *outlet)
+{
+	while (outlet->filter_count) {
+		const struct outlet_filter *mark = &outlet->filters[0];
+		struct record_filter filter = { .cookie = mark->cookie };
+
+		if (!write_record(outlet, RECORD_FILTER, mark->time, mark->trace_id, &filter, sizeof(filter)))
+			return false;
+		outlet->filter_count--;
+		memmove(outlet->filters, outlet->filters + 1, outlet->filter_count * sizeof(outlet->filters[0]));
+	}
+	return true;
+}
+
 /* Writes what has to stand before the next event. False: no room for all of it yet. At the end what finds no
  * room behind a consumer that does not read is left to the ledger. */
 static bool write_due(struct outlet *outlet)
 {
-	bool done = write_losses(outlet) && write_flushes(outlet);
+	bool done = write_losses(outlet) && write_filters(outlet) && write_flushes(outlet);
 
 	if (outlet->end_due && write_record(outlet, RECORD_END, outlet->last_time, 0, &outlet->end, sizeof(outlet->end))) {
 		outlet->end_due = false;
@@ -190,12 +204,12 @@ void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time)
 	set_due(outlet);
 }
 
-bool outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie)
+void outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie, uint64_t time)
 {
-	struct record_filter filter = { .cookie = cookie };
-
-	return !outlet->ended && write_due(outlet) &&
-		write_record(outlet, RECORD_FILTER, outlet->last_time, trace_id, &filter, sizeof(filter));
+	outlet->filters[outlet->filter_count++] = (struct outlet_filter){
+		.trace_id = trace_id, .cookie = cookie, .time = time,
+	};
+	set_due(outlet);
 }
 
 void outlet_end(struct outlet *outlet, const struct record_end *end)

@@ -10,6 +10,8 @@
 
 /* Flushes that may be under way at once; more are refused, so that their marks always find room. */
 #define OUTLET_FLUSHES_MAX 8
+/* Marks of new filters that may wait for room in the ring; with more, filters are not changed. */
+#define OUTLET_FILTERS_MAX 4
 /* Room that is left for what is more important: by events for every other record, by records of losses and
  * clocks for the marks of flushes and the end, by marks for the end. */
 #define OUTLET_MARGIN       2048
@@ -21,6 +23,12 @@ struct outlet_flush {
 	uint64_t time;   /* of the mark in the stream */
 };
 
+struct outlet_filter {
+	uint64_t trace_id;
+	uint64_t cookie; /* of the request that set it */
+	uint64_t time;   /* no event that was told before is younger */
+};
+
 struct outlet {
 	struct ring_writer ring;
 	struct record_lost lost[LOST_SOURCES]; /* by source, told before the next record; at_least 0: none */
@@ -28,7 +36,9 @@ struct outlet {
 	uint64_t last_time;   /* of the last event written or lost */
 	struct outlet_flush flushes[OUTLET_FLUSHES_MAX]; /* marks whose time has come */
 	uint32_t flush_count;
-	bool due; /* one of lost, flushes, clock and end waits to be written */
+	struct outlet_filter filters[OUTLET_FILTERS_MAX]; /* marks that stand before the next event */
+	uint32_t filter_count;
+	bool due; /* one of lost, flushes, filters, clock and end waits to be written */
 	bool clock_known, gap_due, end_due, ended;
 	uint64_t gap_time;
 	struct record_clock clock;
@@ -61,8 +71,8 @@ void outlet_clock(struct outlet *outlet, const struct record_clock *clock);
 void outlet_gap(struct outlet *outlet, uint64_t time);
 /* A flush mark; the caller keeps to OUTLET_FLUSHES_MAX. */
 void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time);
-/* A trace's new filter holds from here on. False: no room, and the mark is lost. */
-bool outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie);
+/* A trace's new filter holds from here on; the caller keeps to OUTLET_FILTERS_MAX. */
+void outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie, uint64_t time);
 /* The end of the session; nothing is written behind it. */
 void outlet_end(struct outlet *outlet, const struct record_end *end);
 

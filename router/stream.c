@@ -166,7 +166,7 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 static void flush_done(struct router *router, const struct stream_mark *mark, uint64_t time)
 {
 	if (mark->trace)
-		consumer_filter_due(router, mark->consumer, mark->trace, mark->consumer_cookie);
+		consumer_filter_due(router, mark->consumer, mark->trace, mark->consumer_cookie, time);
 	else
 		consumer_flushed(router, mark->consumer, mark->consumer_cookie, time);
 }
@@ -184,6 +184,8 @@ static void mark_failed(struct router *router, uint64_t reader_cookie)
 		consumer_stats_due(router, done.consumer, done.trace, done.consumer_cookie);
 	else if (done.account)
 		consumer_accounted(router, done.consumer, done.consumer_cookie, NULL);
+	else if (done.trace)
+		consumer_filter_failed(router, done.consumer, done.trace, done.consumer_cookie, -ENOTCONN);
 	else
 		flush_done(router, &done, router->fanout.last_time);
 }

@@ -121,6 +121,7 @@ static void intake_record(struct intake *intake, const struct tfan_event *event)
 		intake_lost(intake, event);
 		break;
 	case TFAN_STATE:
+	case TFAN_FILTER:
 		intake_show(intake, event);
 		break;
 	case TFAN_END:

@@ -65,6 +65,9 @@ int output_record(struct output *output, const struct tfan_event *event)
 	case TFAN_STATE:
 		output->format->state(output, event);
 		return 0;
+	case TFAN_FILTER:
+		output->format->filter(output, event);
+		return 0;
 	case TFAN_FLUSHED:
 		return 0;
 	}

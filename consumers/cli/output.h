@@ -20,6 +20,7 @@ struct output_format {
 	void (*lost)(struct output *output, const struct tfan_event *event, const struct tfan_lost *lost);
 	void (*end)(struct output *output, const struct tfan_event *event, enum tfan_end_reason reason, const char *message);
 	void (*state)(struct output *output, const struct tfan_event *event);
+	void (*filter)(struct output *output, const struct tfan_event *event);
 };
 
 extern const struct output_format output_text;

@@ -232,6 +232,25 @@ static void json_state(struct output *output, const struct tfan_event *event)
 	writer_end_line(output->writer);
 }
 
+static void json_filter(struct output *output, const struct tfan_event *event)
+{
+	const struct tfan_trace *trace = tfan_event_trace(event);
+	const char *name = tfan_trace_name(trace);
+	struct writer *writer = output->writer;
+	char *p;
+
+	writer_text(writer, "{\"kind\":\"filter\",\"probe\":");
+	json_string(writer, name, strlen(name));
+	json_unsigned(writer, ",\"id\":", tfan_trace_id(trace));
+	json_unsigned(writer, ",\"time\":", tfan_event_time(event));
+	p = writer_room(writer, JSON_COLUMNS_ROOM);
+	p = json_copy(p, ",\"wall\":");
+	p = json_wall(output, p, tfan_event_wall(event));
+	writer_done(writer, p);
+	writer_char(writer, '}');
+	writer_end_line(writer);
+}
+
 static void json_lost(struct output *output, const struct tfan_event *event, const struct tfan_lost *lost)
 {
 	struct writer *writer = output->writer;
@@ -314,4 +333,5 @@ const struct output_format output_json = {
 	.lost = json_lost,
 	.end = json_end,
 	.state = json_state,
+	.filter = json_filter,
 };

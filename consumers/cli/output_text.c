@@ -347,6 +347,19 @@ static void text_state(struct output *output, const struct tfan_event *event)
 	writer_end_line(output->writer);
 }
 
+static void text_filter(struct output *output, const struct tfan_event *event)
+{
+	const struct tfan_trace *trace = tfan_event_trace(event);
+	const char *name = tfan_trace_name(trace);
+	struct writer *writer = output->writer;
+
+	text_notice(output, event, -1, "FILTER");
+	writer_text(writer, " probe=");
+	escape_text(writer, name, strlen(name));
+	text_count(writer, " id=", tfan_trace_id(trace));
+	writer_end_line(writer);
+}
+
 /* A number, right-aligned in its column. */
 static void text_cell(struct writer *writer, bool known, uint64_t value, size_t width)
 {
@@ -413,4 +426,5 @@ const struct output_format output_text = {
 	.lost = text_lost,
 	.end = text_end,
 	.state = text_state,
+	.filter = text_filter,
 };

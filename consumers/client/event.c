@@ -12,7 +12,9 @@ enum tfan_kind tfan_event_kind(const struct tfan_event *event)
 
 struct tfan_trace *tfan_event_trace(const struct tfan_event *event)
 {
-	return event->kind == TFAN_EVENT && event->part ? event->part->trace : NULL;
+	bool has_trace = event->kind == TFAN_EVENT || event->kind == TFAN_FILTER;
+
+	return has_trace && event->part ? event->part->trace : NULL;
 }
 
 uint64_t tfan_event_time(const struct tfan_event *event)

@@ -98,6 +98,16 @@ static int take_flushed(struct tfan *tfan)
 	return 1;
 }
 
+/* A trace that has several parts has a mark from each. */
+static int take_filter(struct tfan *tfan)
+{
+	int rc = find_part(tfan, tfan->event.record->trace_id, &tfan->event.part);
+
+	if (rc == -ENOENT)
+		return 0;
+	return rc ? rc : 1;
+}
+
 static int take_end(struct tfan *tfan)
 {
 	struct record_end end;
@@ -125,6 +135,7 @@ static int take_other(struct tfan *tfan, const struct record_header *record, uin
 		[RECORD_GAP] = { TFAN_GAP, sizeof(struct record_lost), NULL },
 		[RECORD_END] = { TFAN_END, sizeof(struct record_end), take_end },
 		[RECORD_FLUSHED] = { TFAN_FLUSHED, 0, take_flushed },
+		[RECORD_FILTER] = { TFAN_FILTER, sizeof(struct record_filter), take_filter },
 		[RECORD_CLOCK] = { TFAN_EVENT, sizeof(struct record_clock), take_clock },
 	};
 	uint8_t kind = record->kind;

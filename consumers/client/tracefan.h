@@ -93,7 +93,8 @@ int tfan_list(struct tfan *tfan, const char **ret);
  * TFAN_NOT_PERMITTED, TFAN_MISSING. *ret belongs to the connection; tfan_trace_close gives it back early. */
 int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **ret);
 int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled);
-/* Replaces the trace's filter; on failure the old one stays. */
+/* Replaces the trace's filter; on failure the old one stays. Of a trace that is enabled a TFAN_FILTER record marks
+ * the place where the new one took over. */
 int tfan_trace_set_filter(struct tfan_trace *trace, const char *filter);
 void tfan_trace_close(struct tfan_trace *trace);
 
@@ -148,6 +149,7 @@ int tfan_field_find(const struct tfan_trace *trace, const char *name);
 
 enum tfan_kind {
 	TFAN_EVENT = 1, TFAN_LOST = 2, TFAN_STATE = 3, TFAN_GAP = 4, TFAN_END = 5, TFAN_FLUSHED = 6,
+	TFAN_FILTER = 7, /* a trace's new filter took over: what came before is by the old one, what follows by the new */
 };
 
 /* The next record, valid until the next call of tfan_next or tfan_close. Returns 1, 0 (none now), or a
@@ -165,7 +167,7 @@ int tfan_fd(struct tfan *tfan);
 int tfan_flush(struct tfan *tfan);
 
 enum tfan_kind tfan_event_kind(const struct tfan_event *event);
-struct tfan_trace *tfan_event_trace(const struct tfan_event *event); /* NULL for other kinds than events */
+struct tfan_trace *tfan_event_trace(const struct tfan_event *event); /* TFAN_EVENT, TFAN_FILTER; else NULL */
 uint64_t tfan_event_time(const struct tfan_event *event);
 /* Wall time by the session's clock model, ns since the epoch. */
 uint64_t tfan_event_wall(const struct tfan_event *event);

@@ -238,7 +238,7 @@ static void names_from_outside_are_escaped(void **state)
 	}
 }
 
-static void losses_and_ends(void **state)
+static void losses_filters_and_ends(void **state)
 {
 	static const struct {
 		enum tfan_kind kind;
@@ -257,6 +257,10 @@ static void losses_and_ends(void **state)
 		{ TFAN_END, { 0 },
 			"{\"kind\":\"end\",\"reason\":\"error\",\"message\":\"no \\\"room\\\"\"}\n",
 			"07:08:09.000000456 - - - END reason=error message=\"no \\\"room\\\"\"\n" },
+		{ TFAN_FILTER, { 0 },
+			"{\"kind\":\"filter\",\"probe\":\"sys:event\",\"id\":7,\"time\":1000000002,"
+			"\"wall\":\"2024-05-06T07:08:09.000000456Z\"}\n",
+			"07:08:09.000000456 - - - FILTER probe=sys:event id=7\n" },
 	};
 	struct fixture f;
 
@@ -382,7 +386,7 @@ int main(void)
 		cmocka_unit_test(empty_arrays_and_masks),
 		cmocka_unit_test(the_whole_text_is_shown_when_nothing_else_was_read),
 		cmocka_unit_test(names_from_outside_are_escaped),
-		cmocka_unit_test(losses_and_ends),
+		cmocka_unit_test(losses_filters_and_ends),
 		cmocka_unit_test(a_terminal_gets_columns_and_colours),
 		cmocka_unit_test(time_goes_on),
 		cmocka_unit_test(many_traces_are_told_apart),

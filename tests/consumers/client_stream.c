@@ -402,10 +402,31 @@ static void kinds_of_a_newer_router_are_passed_over(void **state)
 
 	fake_router_record(&f->router, 200, 0, 1, anything, sizeof(anything));
 	fake_router_record(&f->router, 0, 0, 1, NULL, 0);
-	fake_router_record(&f->router, RECORD_FILTER, 0, 1, anything, sizeof(struct record_filter));
 	fake_router_event(&f->router, tfan_trace_id(f->trace), 2, 1);
 	fake_router_publish(&f->router);
 	assert_int_equal(tfan_event_time(next(f, TFAN_EVENT)), 2);
+	assert_none(f);
+}
+
+static void a_new_filter_is_marked(void **state)
+{
+	struct fixture *f = *state;
+	struct record_filter filter = { .cookie = 4 };
+	uint64_t id = tfan_trace_id(f->trace), number;
+	const struct tfan_event *event;
+
+	fake_router_event(&f->router, id, 1, 1);
+	fake_router_record(&f->router, RECORD_FILTER, id, 2, &filter, sizeof(filter));
+	fake_router_record(&f->router, RECORD_FILTER, 999999, 3, &filter, sizeof(filter));
+	fake_router_event(&f->router, id, 4, 2);
+	fake_router_publish(&f->router);
+	assert_int_equal(tfan_event_time(next(f, TFAN_EVENT)), 1);
+	event = next(f, TFAN_FILTER);
+	assert_int_equal(tfan_event_time(event), 2);
+	assert_ptr_equal(tfan_event_trace(event), f->trace);
+	assert_int_equal(tfan_event_u64(event, 0, &number), -EINVAL);
+	/* That of a trace that is closed, or not this consumer's, is passed over. */
+	assert_int_equal(tfan_event_time(next(f, TFAN_EVENT)), 4);
 	assert_none(f);
 }
 
@@ -713,6 +734,7 @@ int main(void)
 		TEST(an_end_without_its_nul, setup_trace),
 		TEST(a_message_that_nobody_asked_for, setup_trace),
 		TEST(kinds_of_a_newer_router_are_passed_over, setup_trace),
+		TEST(a_new_filter_is_marked, setup_trace),
 		TEST(a_trace_that_nobody_knows, setup_trace),
 		TEST(a_closed_traces_events_are_passed_over, setup_trace),
 		TEST(losses, setup_trace),

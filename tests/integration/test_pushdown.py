@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The kernel's half of the filters: what nobody wants is not recorded, and nobody misses what he wants."""
+import json
 import subprocess
 
 import harness
@@ -120,6 +121,83 @@ class Pushdown(harness.TestCase):
         self.assertEqual(self.filter_file.read_text(), before)
         a.go()
         self.assertEqual(self.numbers(self.end(wants)), a.numbers)
+        self.assertEqual(self.session.stop(), (0, 0))
+
+
+class Talker:
+    """A program that says a line when it has got so far, and goes on when it is told to."""
+
+    def __init__(self, words, **more):
+        self.name = words[0]
+        self.process = subprocess.Popen([str(w) for w in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
+
+    def hear(self):
+        return self.process.stdout.readline().strip()
+
+    def tell(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        """Its last line, once it has nothing more to wait for."""
+        out, _ = self.process.communicate(timeout=harness.PATIENCE)
+        assert self.process.returncode == 0, f"{self.name} failed"
+        return out
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
+class Changes(harness.TestCase):
+    """Filters that change while events flow. filter_changer.c and workload_paced.c say which numbers are whose."""
+
+    FIRST, EXTRA = 1 << 24, 1 << 16
+
+    def setUp(self):
+        super().setUp()
+        self.session = harness.Session(self.folder)
+        self.changer = harness.staged(self.folder, "filter_changer")
+
+    def start(self, words, **more):
+        talker = Talker(words, **more)
+        self.addCleanup(talker.kill)
+        return talker
+
+    def consumer(self, changes, producers):
+        consumer = self.start([self.changer, self.session.name, changes, *(p.process.pid for p in producers)], **harness.as_user(harness.USER_A, self.session.group.gr_gid))
+        self.assertEqual(consumer.hear(), "live")
+        return consumer
+
+    def producer(self, n):
+        cpus = harness.cpus()
+        return self.start([harness.program("workload_paced"), cpus[n % len(cpus)], self.FIRST * (n + 1), self.EXTRA])
+
+    def test_nothing_is_missed_while_filters_change(self):
+        changes = harness.scaled(1000)
+        producers = [self.producer(0), self.producer(1)]
+        constant, changer = self.consumer(0, producers), self.consumer(changes, producers)
+        for talker in (*producers, changer):
+            talker.tell()
+        self.assertEqual(changer.hear(), "changed")
+        made = [int(p.end()) for p in producers]
+        reports = {name: json.loads(c.end()) for name, c in (("constant", constant), ("changer", changer))}
+        for name, report in reports.items():
+            with self.subTest(name):
+                # What every filter accepts came once each, from the first call to the last.
+                self.assertEqual(report["came"], made)
+                self.assertEqual(report["beyond"], made)
+                self.assertEqual(report["twice"], 0)
+                self.assertEqual((report["lost"], report["lost_ring"]), (0, 0))
+                self.assertEqual(report["decoded"], report["delivered"] + report["filtered"])
+                self.assertEqual(report["delivered"], report["events"])
+                # Each mark stands where it says: before it is by the old filter, behind it by the new one, which
+                # from there on gets all that it takes.
+                self.assertEqual((report["wrong"], report["missed"]), (0, 0))
+                self.assertEqual((report["stray"], report["untimely"]), (0, 0))
+                self.assertGreater(report["events"], sum(made))
+        self.assertEqual((reports["constant"]["marks"], reports["changer"]["marks"]), (0, changes))
         self.assertEqual(self.session.stop(), (0, 0))
 
 
