@@ -24,7 +24,7 @@ void outlet_release(struct outlet *outlet)
 static void set_due(struct outlet *outlet)
 {
 	outlet->due = true;
-	outlet->until = outlet->ring.reserved;
+	outlet->stop = outlet->ring.at;
 }
 
 static uint32_t room_left(enum record_kind kind)
@@ -47,9 +47,10 @@ static bool write_record(struct outlet *outlet, enum record_kind kind, uint64_t 
 	uint32_t size = (uint32_t)align_up(sizeof(struct record_header) + payload_size, RECORD_ALIGN);
 	struct record_header *record;
 
-	if (ring->overflow == RING_DROP && ring->capacity - ring_writer_used(ring) < size + room_left(kind))
+	if (ring->overflow == RING_DROP && ring_writer_room(ring) < size + room_left(kind))
 		return false;
 	record = ring_writer_reserve(ring, size);
+	outlet->stop = ring->at;
 	if (!record)
 		return false;
 	*record = (struct record_header){
@@ -162,6 +163,19 @@ void outlet_lost(struct outlet *outlet, enum lost_source source, uint32_t cpu, u
 	set_due(outlet);
 }
 
+/* How far events may go in what the ring has given: with nothing behind it, up to the margin. */
+static const uint8_t *events_stop(const struct outlet *outlet)
+{
+	const struct ring_writer *ring = &outlet->ring;
+
+	uint64_t room = (uint64_t)(ring->end - ring->at);
+
+	if (ring->overflow == RING_DROP && !ring->spare_count)
+		room = room > OUTLET_MARGIN ? room - OUTLET_MARGIN : 0;
+	/* A larger record is for the ring to refuse. */
+	return ring->at + (room < ring->record_max ? room : ring->record_max);
+}
+
 struct record_header *outlet_reserve_slow(struct outlet *outlet, size_t size, uint64_t time)
 {
 	struct ring_writer *ring = &outlet->ring;
@@ -170,14 +184,12 @@ struct record_header *outlet_reserve_slow(struct outlet *outlet, size_t size, ui
 	if (outlet->ended)
 		return NULL;
 	/* The cursor is looked at only here, so that its cache line is not fetched while there is room. */
-	if (ring->overflow == RING_OVERWRITE || ring->capacity - ring_writer_used(ring) >= size + 2 * OUTLET_MARGIN) {
+	if (ring->overflow == RING_OVERWRITE || ring_writer_room(ring) >= size + 2 * OUTLET_MARGIN) {
 		if (write_due(outlet))
 			record = ring_writer_reserve(ring, size);
 	}
-	if (ring->overflow == RING_OVERWRITE)
-		outlet->until = ring->reserved + ring_writer_room(ring);
-	else
-		outlet->until = ring->consumed + ring->capacity - OUTLET_MARGIN;
+	if (record)
+		outlet->stop = events_stop(outlet);
 	if (!record)
 		outlet_lost(outlet, LOST_RING, RECORD_CPU_NONE, 1, time, time);
 	outlet->last_time = time;
@@ -237,9 +249,10 @@ int outlet_wake(struct outlet *outlet)
 size_t outlet_room(struct outlet *outlet)
 {
 	struct ring_writer *ring = &outlet->ring;
-	uint64_t room = ring->capacity - ring_writer_used(ring);
+	uint64_t room;
 
 	if (ring->overflow == RING_OVERWRITE)
 		return ring->capacity;
+	room = ring_writer_room(ring);
 	return room > 2 * OUTLET_MARGIN ? room - 2 * OUTLET_MARGIN : 0;
 }

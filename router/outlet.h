@@ -32,7 +32,7 @@ struct outlet_filter {
 struct outlet {
 	struct ring_writer ring;
 	struct record_lost lost[LOST_SOURCES]; /* by source, told before the next record; at_least 0: none */
-	uint64_t until;       /* the ring's position up to which events are written without a further look */
+	const uint8_t *stop;  /* up to here events are written without a further look */
 	uint64_t last_time;   /* of the last event written or lost */
 	struct outlet_flush flushes[OUTLET_FLUSHES_MAX]; /* marks whose time has come */
 	uint32_t flush_count;
@@ -56,11 +56,13 @@ struct record_header *outlet_reserve_slow(struct outlet *outlet, size_t size, ui
 
 static inline struct record_header *outlet_reserve(struct outlet *outlet, size_t size, uint64_t time)
 {
-	/* Signed, because records that are no events may have passed `until`. */
-	if (__builtin_expect((int64_t)(outlet->until - outlet->ring.reserved) < (int64_t)size || size > RING_RECORD_SURE, 0))
+	uint8_t *record = outlet->ring.at;
+
+	if (__builtin_expect((size_t)(outlet->stop - record) < size, 0))
 		return outlet_reserve_slow(outlet, size, time);
 	outlet->last_time = time;
-	return ring_writer_take(&outlet->ring, size);
+	outlet->ring.at = record + size;
+	return (struct record_header *)(void *)record;
 }
 
 /* A loss between two times that was not this ring's; count LOST_COUNT_UNKNOWN: at least one. */

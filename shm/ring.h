@@ -19,14 +19,23 @@ static inline bool ring_capacity_valid(uint64_t capacity)
 	       capacity <= RING_CAPACITY_MAX;
 }
 
+/* Bytes of a chunk: small enough that two of them stay in the cache of a core. */
+static inline uint64_t ring_chunk_size(uint64_t capacity)
+{
+	uint64_t size = capacity / RING_CHUNKS;
+
+	if (size > RING_CHUNK_GOOD)
+		size = RING_CHUNK_GOOD;
+	if (size < RING_CHUNK_MIN)
+		size = RING_CHUNK_MIN;
+	return size < capacity / RING_CHUNKS_MAX ? capacity / RING_CHUNKS_MAX : size;
+}
+
 /* Bytes of the largest record that a ring takes. */
 static inline uint64_t ring_record_max(uint64_t capacity)
 {
-	return capacity / 4 < RECORD_SIZE_MAX ? capacity / 4 : RECORD_SIZE_MAX;
+	return ring_chunk_size(capacity);
 }
-
-/* No ring refuses a record of this size for its size. */
-#define RING_RECORD_SURE (RING_CAPACITY_MIN / 4)
 
 /* ---- the router's end ---- */
 struct ring_writer {
@@ -35,14 +44,19 @@ struct ring_writer {
 	uint8_t *data;         /* the first of the two mappings of the data */
 	uint64_t capacity;
 	uint64_t record_max; /* bytes of the largest record */
-	uint64_t reserved;   /* end of what has been written, published or not */
-	uint64_t floor;     /* what begins before this may be overwritten: `consumed` or `oldest` */
+	uint8_t *at,
+		*end; /* where the next record goes, and how far there is room without a break */
+	uint64_t top; /* the position of `end` */
 	uint64_t published; /* last value stored in ring_head.published */
 	uint64_t announced; /* `published` when it was last looked whether the consumer sleeps */
 	uint64_t consumed;  /* last clamped copy of the consumer's cursor */
 	uint64_t oldest;    /* RING_OVERWRITE: first record that is still whole */
 	uint64_t oldest_events; /* RING_OVERWRITE: events that began before it */
 	uint64_t signalled;     /* wake_needed's memory */
+	uint16_t *spare; /* RING_DROP: stack of the chunks that hold nothing, the last returned on
+			    top */
+	uint32_t spare_count;
+	uint64_t returned; /* RING_DROP: the chunks before this position have come back */
 	enum ring_overflow overflow;
 	int wake_fd; /* signals the consumer */
 	int wait_fd; /* what the consumer polls; kept to be shared, never read here */
@@ -53,6 +67,12 @@ struct ring_writer {
  */
 int ring_writer_create(size_t capacity, enum ring_overflow overflow, struct ring_writer *ret);
 void ring_writer_release(struct ring_writer *writer);
+
+/* The position behind the last record, published or not. */
+static inline uint64_t ring_writer_reserved(const struct ring_writer *writer)
+{
+	return writer->top - (uint64_t)(writer->end - writer->at);
+}
 
 /* The part of ring_writer_reserve that looks at the cursor or pushes the oldest records out. */
 struct record_header *ring_writer_reserve_slow(struct ring_writer *writer, size_t size);
@@ -65,27 +85,12 @@ struct record_header *ring_writer_reserve_slow(struct ring_writer *writer, size_
  * the ring. */
 static inline struct record_header *ring_writer_reserve(struct ring_writer *writer, size_t size)
 {
-	const uint64_t position = writer->reserved;
+	uint8_t *record = writer->at;
 
-	if (size > writer->capacity - (position - writer->floor) || size > writer->record_max)
+	if (size > (size_t)(writer->end - record) || size > writer->record_max)
 		return ring_writer_reserve_slow(writer, size);
-	writer->reserved = position + size;
-	return (struct record_header *)(void *)(writer->data + (position & (writer->capacity - 1)));
-}
-
-/* Bytes that ring_writer_reserve gives without a further look at anything. */
-static inline uint64_t ring_writer_room(const struct ring_writer *writer)
-{
-	return writer->capacity - (writer->reserved - writer->floor);
-}
-
-/* The same for a record of at most RING_RECORD_SURE bytes when the caller knows that there is room. */
-static inline struct record_header *ring_writer_take(struct ring_writer *writer, size_t size)
-{
-	const uint64_t position = writer->reserved;
-
-	writer->reserved = position + size;
-	return (struct record_header *)(void *)(writer->data + (position & (writer->capacity - 1)));
+	writer->at = record + size;
+	return (struct record_header *)(void *)record;
 }
 
 /* Makes all reserved records visible, to a consumer that looks. */
@@ -107,7 +112,12 @@ static inline uint64_t ring_writer_unannounced(const struct ring_writer *writer)
 /* Bytes that are published or reserved and not consumed, by the clamped cursor. */
 uint64_t ring_writer_used(struct ring_writer *writer);
 
-/* Says whether the router waits for room. The caller looks at ring_writer_used once more behind it. */
+/* RING_DROP: bytes in the chunk in use and in those that hold nothing, after a look at the cursor.
+ * Small records find that much room, up to one that no longer fits at the end of each chunk. */
+uint64_t ring_writer_room(struct ring_writer *writer);
+
+/* Says whether the router waits for room. The caller looks at ring_writer_room once more behind it.
+ */
 void ring_writer_wait(struct ring_writer *writer, bool waits);
 
 /* Descriptors for the consumer, duplicates owned by the caller: ring, cursor, what to poll.
@@ -121,7 +131,10 @@ struct ring_reader {
 	const uint8_t *data;
 	uint64_t capacity;
 	uint64_t record_max;
-	uint64_t position;     /* of the next record */
+	/* RING_DROP: the next record, and how far records can be read without a look at the
+	 * writer's page. RING_OVERWRITE: always equal. */
+	const uint8_t *at, *end;
+	uint64_t top;          /* the position of `end` */
 	uint64_t limit;        /* acquire-loaded copy of published */
 	uint64_t released;     /* last value stored in the cursor */
 	uint32_t current_size; /* checked size of the record that the caller holds, 0: none */
@@ -143,31 +156,18 @@ void ring_reader_release(struct ring_reader *reader);
 /* The part of ring_reader_next that looks at the writer's page, or copies. */
 int ring_reader_next_slow(struct ring_reader *reader, const struct record_header **ret);
 
-/* True when the record's sizes hold together and it ends before the reader's limit. `size` and
- * `payload_size` were loaded once by the caller: the bytes themselves may change under a bad
- * writer. */
-static inline bool ring_reader_plausible(
-	const struct ring_reader *reader, uint32_t size, uint32_t payload_size)
+/* The position of the next record. */
+static inline uint64_t ring_reader_position(const struct ring_reader *reader)
 {
-	return size >= sizeof(struct record_header) && !(size % RECORD_ALIGN) &&
-	       size <= reader->record_max && size <= reader->limit - reader->position &&
-	       payload_size <= size - sizeof(struct record_header);
+	return reader->top - (uint64_t)(reader->end - reader->at);
 }
 
-/* Hands out the record at `position` in place. Returns 1, or -EBADMSG when it breaks the layout. */
-static inline int ring_reader_take(struct ring_reader *reader, const struct record_header **ret)
+/* True when the record's sizes hold together and it is no larger than `room`. The sizes were loaded
+ * once by the caller: the bytes themselves may change under a bad writer. */
+static inline bool ring_record_plausible(uint32_t size, uint32_t payload_size, uint64_t room)
 {
-	const struct record_header *record =
-		(const void *)(reader->data + (reader->position & (reader->capacity - 1)));
-	const uint32_t size = __atomic_load_n(&record->size, __ATOMIC_RELAXED);
-	const uint32_t payload_size = __atomic_load_n(&record->payload_size, __ATOMIC_RELAXED);
-
-	if (!ring_reader_plausible(reader, size, payload_size))
-		return -EBADMSG;
-	reader->position += size;
-	reader->current_size = size;
-	*ret = record;
-	return 1;
+	return size >= sizeof(struct record_header) && !(size % RECORD_ALIGN) && size <= room &&
+	       payload_size <= size - sizeof(struct record_header);
 }
 
 /* The next record when it can be had without a look at the writer's page; false: ask
@@ -175,9 +175,20 @@ static inline int ring_reader_take(struct ring_reader *reader, const struct reco
 static inline bool ring_reader_next_fast(
 	struct ring_reader *reader, const struct record_header **ret)
 {
-	return reader->overflow == RING_DROP && reader->position != reader->limit &&
-	       reader->position - reader->released < reader->capacity / 8 &&
-	       ring_reader_take(reader, ret) > 0;
+	const struct record_header *record = (const void *)reader->at;
+	const size_t room = (size_t)(reader->end - reader->at);
+	uint32_t size, payload_size;
+
+	if (room < sizeof(*record))
+		return false;
+	size = __atomic_load_n(&record->size, __ATOMIC_RELAXED);
+	payload_size = __atomic_load_n(&record->payload_size, __ATOMIC_RELAXED);
+	if (!ring_record_plausible(size, payload_size, room))
+		return false;
+	reader->at += size;
+	reader->current_size = size;
+	*ret = record;
+	return true;
 }
 
 /* The next record, valid until the next call on this reader. Returns 1, 0 (none now), or
@@ -203,7 +214,8 @@ static inline uint32_t ring_reader_payload_size(
 }
 
 /* Tells the writer that everything before the current record may be overwritten. ring_reader_next
- * does it by itself each time an eighth of the ring has been read and when it finds no more. */
+ * does it by itself behind each chunk (RING_OVERWRITE: each eighth of the ring) and when it finds
+ * no more. */
 void ring_reader_release_read(struct ring_reader *reader);
 
 /* Announces sleep (wake_prepare_sleep) and looks once more. Returns true when the caller may wait

@@ -7,8 +7,14 @@
  *     +---------------------+----------------------------------------+
  *   memfd SEGMENT_CURSOR, one page, written by the consumer, read by the router.
  *
- * Positions count bytes since the ring was made and run free; (position & (capacity - 1)) is the place.
- * They are compared by unsigned difference only. */
+ * Positions count bytes since the ring was made and run free. They are compared by unsigned difference only.
+ *
+ * RING_OVERWRITE: (position & (capacity - 1)) is the place.
+ *
+ * RING_DROP: the data are chunks of ring_chunk_size(capacity) bytes, a power of two. The chunk that holds the positions
+ * from n * size on is number order[n & (chunks - 1)] of the data: the writer takes the chunk that came back last, which
+ * is still in the cache. A chunk comes back when the consumer's cursor has passed its end. No record lies across the
+ * end of a chunk: where the next one does not fit, a record size of 0 says that the rest is passed over. */
 #ifndef TRACEFAN_SHM_RING_ABI_H
 #define TRACEFAN_SHM_RING_ABI_H
 
@@ -19,6 +25,10 @@
 #define RING_PAGE         4096
 #define RING_CAPACITY_MIN (64U << 10)
 #define RING_CAPACITY_MAX (1U << 30)
+#define RING_CHUNK_MIN    (16U << 10)
+#define RING_CHUNKS       16   /* of a ring, if that makes them neither smaller nor larger than is good */
+#define RING_CHUNK_GOOD   (256U << 10)
+#define RING_CHUNKS_MAX   1024
 
 enum ring_overflow {
 	RING_DROP = 0,      /* no room: the new record is lost and told */
@@ -54,8 +64,11 @@ struct ring_head {
 	 * CONTROL_ROOM before it sleeps. */
 	uint32_t waits;
 	uint8_t pad1[4];
+	/* RING_DROP: stored before anything is published that lies in the chunk, and not again before that came
+	 * back. */
+	uint16_t order[RING_CHUNKS_MAX];
 };
-_Static_assert(sizeof(struct ring_head) == 192, "ring head");
+_Static_assert(sizeof(struct ring_head) == 192 + 2 * RING_CHUNKS_MAX, "ring head");
 
 /* Only the consumer writes this page. The router loads each field once and clamps it. */
 struct ring_cursor {

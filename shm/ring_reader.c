@@ -28,7 +28,8 @@ static void reader_store_cursor(struct ring_reader *reader, uint64_t position)
 	struct ring_cursor *cursor = reader->cursor.base;
 
 	reader->released = position;
-	/* Pairs with the acquire in writer_load_cursor: all reads of the bytes before it are done. */
+	/* Pairs with the acquire in writer_load_cursor: all reads of the bytes before it are done.
+	 */
 	__atomic_store_n(&cursor->consumed, position, __ATOMIC_RELEASE);
 }
 
@@ -57,10 +58,10 @@ static int reader_check_head(struct ring_reader *reader)
 	reader->capacity = capacity;
 	reader->record_max = ring_record_max(capacity);
 	reader->overflow = overflow;
-	reader->position = align_up(cursor->consumed, RECORD_ALIGN);
-	reader->limit = reader->position;
-	reader->released = reader->position;
-	if (overflow == RING_DROP && reader_load_published(reader) - reader->position > capacity)
+	reader->top = align_up(cursor->consumed, RECORD_ALIGN);
+	reader->limit = reader->top;
+	reader->released = reader->top;
+	if (overflow == RING_DROP && reader_load_published(reader) - reader->top > capacity)
 		return -EINVAL;
 	return 0;
 }
@@ -125,7 +126,9 @@ static int reader_break(struct ring_reader *reader)
 {
 	reader->broken = true;
 	/* From here on ring_reader_next always comes to the slow part, which says so. */
-	reader->limit = reader->position;
+	reader->top = ring_reader_position(reader);
+	reader->at = reader->end;
+	reader->limit = reader->top;
 	return -EBADMSG;
 }
 
@@ -151,6 +154,14 @@ static int reader_load_resume(const struct ring_reader *reader, struct ring_resu
 	return -EBADMSG;
 }
 
+/* RING_OVERWRITE: how large the next record may be. */
+static uint64_t reader_room(const struct ring_reader *reader)
+{
+	const uint64_t room = reader->limit - reader->top;
+
+	return room < reader->record_max ? room : reader->record_max;
+}
+
 /* Goes on at the oldest record that is still whole. */
 static int reader_resume(struct ring_reader *reader)
 {
@@ -160,16 +171,17 @@ static int reader_resume(struct ring_reader *reader)
 	if (reader_load_resume(reader, &resume) < 0)
 		return reader_break(reader);
 	published = reader_load_published(reader);
-	skipped = resume.position - reader->position;
+	skipped = resume.position - reader->top;
 	events = resume.events - reader->events;
-	/* A writer pushes out only what it has published, and no record is smaller than its header. */
-	if (!skipped || skipped > published - reader->position || skipped % RECORD_ALIGN ||
+	/* A writer pushes out only what it has published, and no record is smaller than its header.
+	 */
+	if (!skipped || skipped > published - reader->top || skipped % RECORD_ALIGN ||
 		events > skipped / sizeof(struct record_header))
 		return reader_break(reader);
 	reader->overwritten += skipped;
 	reader->lost_events += events;
 	reader->events = resume.events;
-	reader->position = resume.position;
+	reader->top = resume.position;
 	reader->limit = published;
 	reader_store_cursor(reader, resume.position);
 	return -EOVERFLOW;
@@ -190,11 +202,11 @@ static void copy_words(uint8_t *to, const uint8_t *from, size_t size)
 static int reader_copy(struct ring_reader *reader, const struct record_header **ret)
 {
 	const struct record_header *record =
-		(const void *)(reader->data + (reader->position & (reader->capacity - 1)));
+		(const void *)(reader->data + (reader->top & (reader->capacity - 1)));
 	struct record_header *copy = (void *)reader->copy;
 	const uint32_t size = __atomic_load_n(&record->size, __ATOMIC_RELAXED);
 	/* A torn size must not lead outside, so it is checked before it is known to be whole. */
-	bool plausible = ring_reader_plausible(reader, size, 0);
+	bool plausible = ring_record_plausible(size, 0, reader_room(reader));
 	uint64_t oldest;
 
 	if (plausible)
@@ -203,47 +215,103 @@ static int reader_copy(struct ring_reader *reader, const struct record_header **
 	 * `oldest`. */
 	barrier_acquire();
 	oldest = __atomic_load_n(&reader_head(reader)->oldest, __ATOMIC_RELAXED);
-	if ((int64_t)(oldest - reader->position) > 0) {
+	if ((int64_t)(oldest - reader->top) > 0) {
 		/* Pairs with the release of `oldest`: the pair that is loaded next is at least as
 		 * far. */
 		barrier_acquire();
 		return reader_resume(reader);
 	}
 	if (!plausible || copy->size != size ||
-		!ring_reader_plausible(reader, size, copy->payload_size))
+		!ring_record_plausible(size, copy->payload_size, reader_room(reader)))
 		return reader_break(reader);
-	reader->position += size;
+	reader->top += size;
 	reader->current_size = size;
 	reader->events += copy->kind == RECORD_EVENT;
 	*ret = copy;
 	return 1;
 }
 
+/* RING_OVERWRITE: the next record. Returns as ring_reader_next. */
+static int reader_next_copy(struct ring_reader *reader, const struct record_header **ret)
+{
+	if (reader->top == reader->limit)
+		reader->limit = reader_load_published(reader);
+	if (reader->top - reader->released >= reader->capacity / 8 ||
+		(reader->top == reader->limit && reader->top != reader->released))
+		reader_store_cursor(reader, reader->top);
+	return reader->top == reader->limit ? 0 : reader_copy(reader, ret);
+}
+
+/* RING_DROP: where the rest of a chunk is passed over, goes on at the chunk's end. False: no
+ * record's size is wrong there. */
+static bool reader_pass_over(struct ring_reader *reader)
+{
+	const struct record_header *record = (const void *)reader->at;
+
+	/* Only all of a chunk is passed over. */
+	if (reader->at == reader->end || reader->top % ring_chunk_size(reader->capacity) ||
+		__atomic_load_n(&record->size, __ATOMIC_RELAXED))
+		return false;
+	reader->at = reader->end;
+	return true;
+}
+
+/* RING_DROP: all that was known to be readable has been read. Makes known what is to be read next,
+ * up to the end of its chunk. Returns 1, 0 (nothing) or -EBADMSG. */
+static int reader_advance(struct ring_reader *reader)
+{
+	const uint64_t size = ring_chunk_size(reader->capacity), position = reader->top;
+	const uint64_t inside = position & (size - 1);
+	uint64_t readable;
+	uint16_t chunk;
+
+	if (position == reader->limit) {
+		reader->limit = reader_load_published(reader);
+		if (reader->limit - position > reader->capacity)
+			return reader_break(reader);
+	}
+	if (position != reader->released && (!inside || position == reader->limit))
+		reader_store_cursor(reader, position);
+	if (position == reader->limit)
+		return 0;
+	readable = reader->limit - position;
+	if (readable > size - inside)
+		readable = size - inside;
+	/* Published with the first record of the chunk. */
+	chunk = __atomic_load_n(
+		&reader_head(reader)->order[(position / size) & (reader->capacity / size - 1)],
+		__ATOMIC_RELAXED);
+	if (chunk >= reader->capacity / size)
+		return reader_break(reader);
+	reader->at = reader->data + chunk * size + inside;
+	reader->end = reader->at + readable;
+	reader->top = position + readable;
+	return 1;
+}
+
 int ring_reader_next_slow(struct ring_reader *reader, const struct record_header **ret)
 {
+	int r;
+
 	if (reader->broken)
 		return -EBADMSG;
 	/* The record of the last call is given up by this one. */
 	reader->current_size = 0;
-	if (reader->position == reader->limit) {
-		reader->limit = reader_load_published(reader);
-		if (reader->overflow == RING_DROP &&
-			reader->limit - reader->position > reader->capacity)
-			return reader_break(reader);
-	}
-	if (reader->position - reader->released >= reader->capacity / 8 ||
-		(reader->position == reader->limit && reader->position != reader->released))
-		reader_store_cursor(reader, reader->position);
-	if (reader->position == reader->limit)
-		return 0;
 	if (reader->overflow == RING_OVERWRITE)
-		return reader_copy(reader, ret);
-	return ring_reader_take(reader, ret) > 0 ? 1 : reader_break(reader);
+		return reader_next_copy(reader, ret);
+	while (reader->at == reader->end || reader_pass_over(reader)) {
+		r = reader_advance(reader);
+		if (r <= 0)
+			return r;
+		if (ring_reader_next_fast(reader, ret))
+			return 1;
+	}
+	return reader_break(reader);
 }
 
 void ring_reader_release_read(struct ring_reader *reader)
 {
-	const uint64_t begin = reader->position - reader->current_size;
+	const uint64_t begin = ring_reader_position(reader) - reader->current_size;
 
 	if (begin != reader->released)
 		reader_store_cursor(reader, begin);
@@ -253,15 +321,18 @@ bool ring_reader_prepare_sleep(struct ring_reader *reader)
 {
 	struct ring_cursor *cursor = reader->cursor.base;
 
-	if (reader->broken || reader->position != reader->limit)
+	const uint64_t position = ring_reader_position(reader);
+
+	if (reader->broken || position != reader->limit)
 		return false;
 	wake_prepare_sleep(&cursor->sleeps);
-	return reader_load_published(reader) == reader->position;
+	return reader_load_published(reader) == position;
 }
 
 bool ring_reader_is_awaited(const struct ring_reader *reader)
 {
-	/* Behind the barrier of ring_reader_prepare_sleep, which pairs with the one in ring_writer_wait: either
-	 * this load sees the router waiting, or the router's next look sees the cursor. */
+	/* Behind the barrier of ring_reader_prepare_sleep, which pairs with the one in
+	 * ring_writer_wait: either this load sees the router waiting, or the router's next look
+	 * sees the cursor. */
 	return __atomic_load_n(&reader_head(reader)->waits, __ATOMIC_RELAXED);
 }

@@ -6,6 +6,7 @@
 #include "shm/wake.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* RING_OVERWRITE gives way in steps of a part of the ring, so that the barrier is not paid per
  * record. */
@@ -14,6 +15,24 @@
 static struct ring_head *writer_head(const struct ring_writer *writer)
 {
 	return writer->head.base;
+}
+
+static uint32_t writer_chunks(const struct ring_writer *writer)
+{
+	return (uint32_t)(writer->capacity / ring_chunk_size(writer->capacity));
+}
+
+static int writer_make_chunks(struct ring_writer *writer)
+{
+	const uint32_t count = writer_chunks(writer);
+
+	writer->spare = calloc(count, sizeof(*writer->spare));
+	if (!writer->spare)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		writer->spare[i] = (uint16_t)(count - 1 - i);
+	writer->spare_count = count;
+	return 0;
 }
 
 static int writer_make(size_t capacity, enum ring_overflow overflow, struct ring_writer *writer)
@@ -42,7 +61,7 @@ static int writer_make(size_t capacity, enum ring_overflow overflow, struct ring
 	writer->capacity = capacity;
 	writer->record_max = ring_record_max(capacity);
 	writer->overflow = overflow;
-	return 0;
+	return overflow == RING_DROP ? writer_make_chunks(writer) : 0;
 }
 
 int ring_writer_create(size_t capacity, enum ring_overflow overflow, struct ring_writer *ret)
@@ -71,7 +90,9 @@ void ring_writer_release(struct ring_writer *writer)
 	segment_release(&writer->cursor);
 	writer->wake_fd = close_fd(writer->wake_fd);
 	writer->wait_fd = close_fd(writer->wait_fd);
-	writer->data = NULL;
+	free(writer->spare);
+	writer->spare = NULL;
+	writer->data = writer->at = writer->end = NULL;
 }
 
 /* Loads the consumer's cursor once. It may only move forward and not past what was published; any
@@ -113,7 +134,7 @@ static void writer_store_oldest(struct ring_writer *writer)
  * ones. The sizes are this process's own: nobody else can write to the ring. */
 static void writer_push_out(struct ring_writer *writer, size_t size)
 {
-	const uint64_t used = writer->reserved - writer->oldest;
+	const uint64_t used = ring_writer_reserved(writer) - writer->oldest;
 	const uint64_t step = writer->capacity / OVERWRITE_STEPS;
 	uint64_t want = used + size - writer->capacity;
 	uint64_t gone = 0;
@@ -134,32 +155,79 @@ static void writer_push_out(struct ring_writer *writer, size_t size)
 	}
 	writer->oldest += gone;
 	writer_store_oldest(writer);
-	writer->floor = writer->oldest;
+}
+
+/* RING_OVERWRITE: what lies before `oldest` may be written to. */
+static void writer_give_way(struct ring_writer *writer, size_t size)
+{
+	const uint64_t position = ring_writer_reserved(writer);
+	uint64_t room;
+
+	/* All of it is free before the first lap is over. */
+	if (size > writer->capacity - (position - writer->oldest))
+		writer_push_out(writer, size);
+	room = writer->capacity - (position - writer->oldest);
+	writer->at = writer->data + (position & (writer->capacity - 1));
+	writer->end = writer->at + room;
+	writer->top = position + room;
+}
+
+/* Takes back the chunks that the consumer has done with. */
+static void writer_collect(struct ring_writer *writer)
+{
+	const struct ring_head *head = writer->head.base;
+	const uint64_t size = ring_chunk_size(writer->capacity);
+
+	writer_load_cursor(writer);
+	for (; writer->consumed - writer->returned >= size; writer->returned += size)
+		writer->spare[writer->spare_count++] =
+			head->order[(writer->returned / size) & (writer_chunks(writer) - 1)];
+}
+
+/* RING_DROP: ends the chunk in use and takes another one. False: there is none. */
+static bool writer_change_chunk(struct ring_writer *writer)
+{
+	struct ring_head *head = writer_head(writer);
+	const uint64_t size = ring_chunk_size(writer->capacity), begin = writer->top;
+	uint16_t chunk;
+
+	writer_collect(writer);
+	if (!writer->spare_count)
+		return false;
+	if (writer->at != writer->end)
+		((struct record_header *)(void *)writer->at)->size = 0;
+	chunk = writer->spare[--writer->spare_count];
+	/* Published with the first record in it, by the release in ring_writer_show. */
+	__atomic_store_n(&head->order[(begin / size) & (writer_chunks(writer) - 1)], chunk,
+		__ATOMIC_RELAXED);
+	writer->at = writer->data + chunk * size;
+	writer->end = writer->at + size;
+	writer->top = begin + size;
+	return true;
 }
 
 struct record_header *ring_writer_reserve_slow(struct ring_writer *writer, size_t size)
 {
-	uint64_t position = writer->reserved;
+	uint8_t *record;
 
 	if (size > writer->record_max)
 		return NULL;
-	if (writer->overflow == RING_OVERWRITE) {
-		writer_push_out(writer, size);
-	} else {
-		writer_load_cursor(writer);
-		writer->floor = writer->consumed;
-		if (size > writer->capacity - (position - writer->floor))
-			return NULL;
-	}
-	writer->reserved = position + size;
-	return (struct record_header *)(void *)(writer->data + (position & (writer->capacity - 1)));
+	if (writer->overflow == RING_OVERWRITE)
+		writer_give_way(writer, size);
+	else if (!writer_change_chunk(writer))
+		return NULL;
+	record = writer->at;
+	writer->at = record + size;
+	return (struct record_header *)(void *)record;
 }
 
 void ring_writer_show(struct ring_writer *writer)
 {
-	if (writer->published == writer->reserved)
+	const uint64_t reserved = ring_writer_reserved(writer);
+
+	if (writer->published == reserved)
 		return;
-	writer->published = writer->reserved;
+	writer->published = reserved;
 	/* Publishes the records' bytes. Pairs with the acquire in reader_load_published. */
 	__atomic_store_n(&writer_head(writer)->published, writer->published, __ATOMIC_RELEASE);
 }
@@ -184,11 +252,20 @@ int ring_writer_publish(struct ring_writer *writer)
 
 uint64_t ring_writer_used(struct ring_writer *writer)
 {
+	const uint64_t reserved = ring_writer_reserved(writer);
+
 	writer_load_cursor(writer);
 	if (writer->overflow == RING_OVERWRITE &&
-		writer->consumed - writer->oldest > writer->reserved - writer->oldest)
-		return writer->reserved - writer->oldest;
-	return writer->reserved - writer->consumed;
+		writer->consumed - writer->oldest > reserved - writer->oldest)
+		return reserved - writer->oldest;
+	return reserved - writer->consumed;
+}
+
+uint64_t ring_writer_room(struct ring_writer *writer)
+{
+	writer_collect(writer);
+	return (uint64_t)(writer->end - writer->at) +
+	       writer->spare_count * ring_chunk_size(writer->capacity);
 }
 
 int ring_writer_share(const struct ring_writer *writer, int ret_fds[3])

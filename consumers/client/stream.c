@@ -212,20 +212,20 @@ static int look_at_socket(struct tfan *tfan)
 
 static bool is_asleep(const struct tfan *tfan)
 {
-	return tfan->asleep && tfan->asleep_at == tfan->ring.position;
+	return tfan->asleep && tfan->asleep_at == ring_reader_position(&tfan->ring);
 }
 
 /* Announces sleep; false when a record came in the meantime. */
 static bool fall_asleep(struct tfan *tfan)
 {
 	tfan->asleep = ring_reader_prepare_sleep(&tfan->ring);
-	tfan->asleep_at = tfan->ring.position;
+	tfan->asleep_at = ring_reader_position(&tfan->ring);
 	return tfan->asleep;
 }
 
 static bool is_pacing(const struct tfan *tfan)
 {
-	return tfan->pacing && tfan->pacing_at == tfan->ring.position;
+	return tfan->pacing && tfan->pacing_at == ring_reader_position(&tfan->ring);
 }
 
 /* Starts an interval in which the router need not wake this process. A timer that can't be set means none. */
@@ -236,7 +236,7 @@ static int pace(struct tfan *tfan)
 	};
 
 	tfan->pacing = timerfd_settime(tfan->timer, 0, &in, NULL) == 0;
-	tfan->pacing_at = tfan->ring.position;
+	tfan->pacing_at = ring_reader_position(&tfan->ring);
 	return tfan->pacing ? 0 : -errno;
 }
 

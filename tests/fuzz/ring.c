@@ -31,7 +31,7 @@ static void touch(const struct ring_reader *reader, const struct record_header *
 static void read_to_the_end(struct ring_reader *reader)
 {
 	const struct record_header *record;
-	const uint64_t begin = reader->position;
+	const uint64_t begin = ring_reader_position(reader);
 	int r = 1;
 
 	/* No record is smaller than its header, so that a lap has an end. */
@@ -42,7 +42,7 @@ static void read_to_the_end(struct ring_reader *reader)
 	}
 	if (r == -EBADMSG && ring_reader_next(reader, &record) != -EBADMSG)
 		abort();
-	if (reader->lost_events > (reader->position - begin) / sizeof(*record))
+	if (reader->lost_events > (ring_reader_position(reader) - begin) / sizeof(*record))
 		abort();
 	(void)ring_reader_prepare_sleep(reader);
 	ring_reader_release_read(reader);
@@ -71,9 +71,13 @@ static void bad_writer(struct ring_writer *writer, const uint8_t *bytes, size_t 
 
 static void check_writer(const struct ring_writer *writer)
 {
-	if (writer->reserved - writer->floor > CAPACITY ||
-		writer->published - writer->floor > CAPACITY ||
-		writer->reserved - writer->published > CAPACITY)
+	const uint64_t reserved = ring_writer_reserved(writer);
+	const uint64_t floor =
+		writer->overflow == RING_OVERWRITE ? writer->oldest : writer->consumed;
+
+	if (reserved - floor > CAPACITY || writer->published - floor > CAPACITY ||
+		reserved - writer->published > CAPACITY ||
+		writer->spare_count > CAPACITY / RING_CHUNK_MIN)
 		abort();
 }
 

@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 
 #define CAPACITY ((size_t)RING_CAPACITY_MIN)
-#define NEAR_TOP (UINT64_MAX - 3 * CAPACITY / 2 + 1 - 8)
+#define CHUNK    ((size_t)RING_CHUNK_MIN)
+#define NEAR_TOP (UINT64_MAX - 3 * CAPACITY / 2 + 1)
 
 static void only_sensible_rings_are_made(void **state)
 {
@@ -71,7 +72,7 @@ static void check_laps(enum ring_overflow overflow, uint64_t start)
 		}
 	}
 	assert_int_equal(read, 4999);
-	assert_true(pair.writer.reserved < start || start == 0);
+	assert_true(ring_writer_reserved(&pair.writer) < start || start == 0);
 	ring_pair_close(&pair);
 }
 
@@ -98,19 +99,21 @@ static void check_drop(uint64_t start)
 	assert_int_equal(ring_writer_publish(&pair.writer), 0);
 	assert_false(ring_pair_write(&pair, written, 64));
 	assert_int_equal(ring_writer_used(&pair.writer), CAPACITY);
-	for (uint64_t n = 0; n < 10; n++) {
+	for (uint64_t n = 0; n < CHUNK / 64; n++) {
 		assert_int_equal(ring_reader_next(&pair.reader, &record), 1);
 		assert_int_equal(record->time, n);
 	}
-	/* The tenth is still in use, nine are not. */
+	/* The last one of the chunk is still in use. */
 	ring_reader_release_read(&pair.reader);
-	for (uint64_t n = 0; n < 9; n++)
+	assert_false(ring_pair_write(&pair, written, 64));
+	assert_int_equal(ring_reader_next(&pair.reader, &record), 1);
+	for (uint64_t n = 0; n < CHUNK / 64; n++)
 		assert_true(ring_pair_write(&pair, written + n, 64));
 	assert_false(ring_pair_write(&pair, 0, 64));
 	assert_true(ring_pair_whole(record));
-	assert_int_equal(record->time, 9);
+	assert_int_equal(record->time, CHUNK / 64);
 	assert_int_equal(ring_writer_publish(&pair.writer), 0);
-	for (uint64_t n = 10; n < written + 9; n++) {
+	for (uint64_t n = CHUNK / 64 + 1; n < written + CHUNK / 64; n++) {
 		assert_int_equal(ring_reader_next(&pair.reader, &record), 1);
 		assert_int_equal(record->time, n);
 		assert_true(ring_pair_whole(record));
@@ -136,11 +139,62 @@ static void the_cursor_moves_by_itself(void **state)
 	for (uint64_t n = 0; n < CAPACITY / 64; n++)
 		assert_true(ring_pair_write(&pair, n, 64));
 	assert_int_equal(ring_writer_publish(&pair.writer), 0);
-	for (uint64_t n = 0; n < CAPACITY / 8 / 64; n++)
+	for (uint64_t n = 0; n < CHUNK / 64; n++)
 		assert_int_equal(ring_reader_next(&pair.reader, &record), 1);
 	assert_int_equal(pair.cursor->consumed, 0);
 	assert_int_equal(ring_reader_next(&pair.reader, &record), 1);
-	assert_int_equal(pair.cursor->consumed, CAPACITY / 8);
+	assert_int_equal(pair.cursor->consumed, CHUNK);
+	ring_pair_close(&pair);
+}
+
+/* However large the ring, who keeps up has it written to in the same two chunks, which stay in the
+ * cache. */
+static void who_keeps_up_needs_little_memory(void **state)
+{
+	const size_t capacity = 64 * CAPACITY, chunk = ring_chunk_size(capacity);
+	const struct record_header *record;
+	const uint8_t *lowest, *highest;
+	struct ring_pair pair;
+
+	(void)state;
+	ring_pair_open(&pair, capacity, RING_DROP, 0);
+	lowest = pair.reader.data + capacity;
+	highest = pair.reader.data;
+	for (uint64_t n = 0; n < 2 * capacity / 1024; n++) {
+		assert_true(ring_pair_write(&pair, n, 1024));
+		assert_int_equal(ring_writer_publish(&pair.writer), 0);
+		/* One record behind. */
+		if (n == 0)
+			continue;
+		assert_int_equal(ring_reader_next(&pair.reader, &record), 1);
+		assert_int_equal(record->time, n - 1);
+		assert_true(ring_pair_whole(record));
+		lowest = (const uint8_t *)record < lowest ? (const uint8_t *)record : lowest;
+		highest = (const uint8_t *)record > highest ? (const uint8_t *)record : highest;
+	}
+	assert_true((size_t)(highest - lowest) < 2 * chunk);
+	/* And all of it is there for who doesn't. */
+	for (uint64_t n = 0; n < capacity / 1024 - chunk / 1024; n++)
+		assert_true(ring_pair_write(&pair, n, 1024));
+	ring_pair_close(&pair);
+}
+
+static void room_is_what_can_be_written(void **state)
+{
+	struct ring_pair pair;
+
+	(void)state;
+	ring_pair_open(&pair, CAPACITY, RING_DROP, NEAR_TOP);
+	assert_int_equal(ring_writer_room(&pair.writer), CAPACITY);
+	assert_true(ring_pair_write(&pair, 0, 64));
+	assert_int_equal(ring_writer_room(&pair.writer), CAPACITY - 64);
+	/* Does not fit into the rest of the first chunk, which is given up. */
+	assert_true(ring_pair_write(&pair, 1, (uint32_t)CHUNK));
+	assert_int_equal(ring_writer_room(&pair.writer), 2 * CHUNK);
+	for (uint64_t n = 0; n < 2 * CHUNK / 64; n++)
+		assert_true(ring_pair_write(&pair, n, 64));
+	assert_int_equal(ring_writer_room(&pair.writer), 0);
+	assert_false(ring_pair_write(&pair, 0, 48));
 	ring_pair_close(&pair);
 }
 
@@ -176,8 +230,12 @@ static void a_hostile_cursor_gains_nothing(void **state)
 		assert_false(ring_pair_write(&pair, 0, 64));
 		assert_int_equal(ring_writer_used(&pair.writer), CAPACITY);
 	}
-	pair.cursor->consumed = NEAR_TOP + 64;
-	assert_true(ring_pair_write(&pair, 0, 64));
+	/* Not the whole chunk. */
+	pair.cursor->consumed = NEAR_TOP + CHUNK - 8;
+	assert_false(ring_pair_write(&pair, 0, 64));
+	pair.cursor->consumed = NEAR_TOP + CHUNK;
+	for (uint64_t n = 0; n < CHUNK / 64; n++)
+		assert_true(ring_pair_write(&pair, 0, 64));
 	/* Back again: it had given that up. */
 	pair.cursor->consumed = NEAR_TOP;
 	assert_false(ring_pair_write(&pair, 0, 64));
@@ -228,7 +286,8 @@ static void nobody_writes_to_the_other_side(void **state)
 	ring_pair_close(&pair);
 }
 
-/* Spoils the record at `position` as a bad writer could, and expects the ring to be over for good. */
+/* Spoils the record at `position` as a bad writer could, and expects the ring to be over for good.
+ */
 static void check_broken(enum ring_overflow overflow, uint32_t size, uint32_t payload_size)
 {
 	const struct record_header *record;
@@ -284,6 +343,33 @@ static void a_broken_counter_ends_the_ring(void **state)
 	}
 }
 
+/* A chunk that isn't there, and a rest that is passed over where the chunk goes on. */
+static void a_broken_order_ends_the_ring(void **state)
+{
+	const struct record_header *record;
+	struct record_header *second;
+	struct ring_pair pair;
+
+	(void)state;
+	ring_pair_open(&pair, CAPACITY, RING_DROP, NEAR_TOP);
+	assert_true(ring_pair_write(&pair, 0, 64));
+	assert_int_equal(ring_writer_publish(&pair.writer), 0);
+	pair.head->order[(NEAR_TOP / CHUNK) % (CAPACITY / CHUNK)] = CAPACITY / CHUNK;
+	assert_int_equal(ring_reader_next(&pair.reader, &record), -EBADMSG);
+	assert_int_equal(ring_reader_next(&pair.reader, &record), -EBADMSG);
+	ring_pair_close(&pair);
+
+	ring_pair_open(&pair, CAPACITY, RING_DROP, NEAR_TOP);
+	assert_true(ring_pair_write(&pair, 0, 64));
+	second = ring_writer_reserve(&pair.writer, 64);
+	ring_pair_fill(second, 1, 64, RECORD_EVENT);
+	second->size = 0;
+	assert_int_equal(ring_writer_publish(&pair.writer), 0);
+	assert_int_equal(ring_reader_next(&pair.reader, &record), 1);
+	assert_int_equal(ring_reader_next(&pair.reader, &record), -EBADMSG);
+	ring_pair_close(&pair);
+}
+
 /* A writer that enlarges payload_size after the check does not lead the consumer outside. */
 static void payloads_stay_inside_the_checked_record(void **state)
 {
@@ -336,7 +422,8 @@ static void check_overwrite(uint64_t start)
 		assert_int_equal(read, written);
 		assert_true(read - first > lost);
 		/* Most of the ring was still there. */
-		assert_true(pair.writer.reserved - pair.writer.oldest > CAPACITY * 7 / 8);
+		assert_true(
+			ring_writer_reserved(&pair.writer) - pair.writer.oldest > CAPACITY * 7 / 8);
 	}
 	assert_true(
 		pair.reader.overwritten > pair.reader.lost_events * sizeof(struct record_header));
@@ -557,12 +644,15 @@ int main(void)
 		cmocka_unit_test(records_never_wrap),
 		cmocka_unit_test(drop_keeps_what_is_unread),
 		cmocka_unit_test(the_cursor_moves_by_itself),
+		cmocka_unit_test(who_keeps_up_needs_little_memory),
+		cmocka_unit_test(room_is_what_can_be_written),
 		cmocka_unit_test(too_large_records_are_refused),
 		cmocka_unit_test(a_hostile_cursor_gains_nothing),
 		cmocka_unit_test(the_consumer_wakes_only_from_sleep),
 		cmocka_unit_test(nobody_writes_to_the_other_side),
 		cmocka_unit_test(broken_records_end_the_ring),
 		cmocka_unit_test(a_broken_counter_ends_the_ring),
+		cmocka_unit_test(a_broken_order_ends_the_ring),
 		cmocka_unit_test(payloads_stay_inside_the_checked_record),
 		cmocka_unit_test(overwrite_loses_the_oldest_and_counts_them),
 		cmocka_unit_test(only_events_are_counted_as_lost_events),

@@ -21,7 +21,7 @@ struct ring_pair {
 	struct ring_cursor *cursor;
 };
 
-/* A fresh writer as if `start` bytes had been written and read already. */
+/* A fresh writer as if `start` bytes, which end with a chunk, had been written and read already. */
 static inline void ring_pair_begin_writer(
 	struct ring_writer *writer, size_t capacity, enum ring_overflow overflow, uint64_t start)
 {
@@ -32,8 +32,8 @@ static inline void ring_pair_begin_writer(
 	head->published = start;
 	head->oldest = start;
 	head->resume[0].position = start;
-	writer->reserved = writer->published = writer->consumed = writer->oldest = writer->floor =
-		start;
+	writer->top = writer->published = writer->announced = writer->consumed = writer->oldest =
+		writer->returned = start;
 	assert_int_equal(pwrite(writer->cursor.fd, &start, sizeof(start),
 				 offsetof(struct ring_cursor, consumed)),
 		sizeof(start));

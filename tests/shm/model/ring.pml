@@ -1,11 +1,13 @@
-/* The record ring of shm/ring.h with RING_DROP, between the router (writer) and one consumer (reader).
+/* The record ring of shm/ring.h with RING_DROP, between the router (writer) and one consumer (reader). A chunk holds
+ * one record here, so each record takes the chunk that came back last, and the order says which.
  *
  * Proved for all interleavings of RECORDS records of one unit each, published in batches of any size:
  *  - no lost wake-up: the reader does not sleep for ever while there is a published record. It ends only when
  *    it has read all, so a lost wake-up is an invalid end state;
  *  - no overwritten unread slot: what is read is what was written, in order, without a gap but the drops.
  *
- * -DNO_WRITER_FENCE, -DNO_READER_FENCE, -DNO_LAST_LOOK and -DNO_CURSOR each leave one part out; each must fail. */
+ * -DNO_WRITER_FENCE, -DNO_READER_FENCE, -DNO_LAST_LOOK, -DNO_CURSOR and -DLATE_ORDER each leave one part out; each
+ * must fail. */
 #include "constants.h"
 
 #define CAPACITY 2
@@ -16,8 +18,9 @@
 #define PUBLISHED 0
 #define CONSUMED  1
 #define SLEEPS    2
-#define DATA      3 /* up to DATA + CAPACITY - 1 */
-#define MEMORY    5
+#define ORDER     3 /* up to ORDER + CAPACITY - 1 */
+#define DATA      5 /* up to DATA + CAPACITY - 1 */
+#define MEMORY    7
 
 #define START 6 /* the first position: the indices pass over their top */
 
@@ -34,6 +37,9 @@ inline publish()
 	:: published != reserved ->
 		published = reserved;
 		STORE(0, PUBLISHED, published);
+#ifdef LATE_ORDER
+		STORE(0, ORDER + MINUS(reserved, 1) % CAPACITY, chunk);
+#endif
 #ifndef NO_WRITER_FENCE
 		FENCE(0);
 #endif
@@ -48,35 +54,49 @@ inline publish()
 
 proctype writer()
 {
-	byte reserved = START, published = START, consumed = START;
-	byte signalled = 0, sleeps, cursor, n = 1;
+	byte reserved = START, published = START, consumed = START, returned = START;
+	byte signalled = 0, sleeps, cursor, n = 1, chunk = 0;
+	byte order[CAPACITY]; /* what the writer itself stored there */
+	byte spare[CAPACITY], spare_count = CAPACITY;
 
+	spare[0] = 1;
 	do
 	:: n <= RECORDS ->
 		if
-		:: MINUS(reserved, consumed) == CAPACITY ->
+		:: spare_count == 0 ->
 			LOAD(cursor, CONSUMED);
 			if
 			:: MINUS(cursor, consumed) <= MINUS(published, consumed) -> consumed = cursor
 			:: else
-			fi
+			fi;
+			do
+#ifndef NO_CURSOR
+			:: consumed != returned ->
+#else
+			:: reserved != returned ->
+#endif
+				spare[spare_count] = order[returned % CAPACITY];
+				spare_count++;
+				returned = PLUS(returned, 1)
+			:: else -> break
+			od
 		:: else
 		fi;
 		if
-#ifndef NO_CURSOR
-		:: MINUS(reserved, consumed) < CAPACITY ->
-#else
-		:: true ->
+		:: spare_count != 0 ->
+			spare_count--;
+			chunk = spare[spare_count];
+#ifndef LATE_ORDER
+			STORE(0, ORDER + reserved % CAPACITY, chunk);
 #endif
 			atomic {
-				STORE(0, DATA + reserved % CAPACITY, n);
+				order[reserved % CAPACITY] = chunk;
+				STORE(0, DATA + chunk, n);
 				written[reserved] = n;
 				reserved = PLUS(reserved, 1);
 				accepted = reserved
 			}
-#ifndef NO_CURSOR
 		:: else /* dropped */
-#endif
 		fi;
 		n++;
 		if
@@ -91,7 +111,7 @@ proctype writer()
 
 proctype reader()
 {
-	byte position = START, limit = START, released = START, sleeps = 0, value;
+	byte position = START, limit = START, released = START, sleeps = 0, value, chunk;
 
 	do
 	:: position == limit ->
@@ -124,9 +144,11 @@ proctype reader()
 			value = 0
 		fi
 	:: position != limit ->
-		LOAD(value, DATA + position % CAPACITY);
+		LOAD(chunk, ORDER + position % CAPACITY);
+		LOAD(value, DATA + chunk);
 		assert(value == written[position]);
 		value = 0;
+		chunk = 0;
 		position = PLUS(position, 1);
 		if
 		/* An eighth of the ring is less than a record here: at each record, or later. */
