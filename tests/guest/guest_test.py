@@ -19,8 +19,10 @@ TREE = HERE.parent.parent
 LABELS = {"integration", "reader", "base", "guest"}
 # Modules of the standard library that are imported late, when something fails or ends.
 LATE = ("difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback", "unittest.mock")
+# Compares speeds, with tools that a guest has not.
+NOT_HERE = {"bench"}
 SETTINGS = ("TRACEFAN_SCALE=0.02", "TRACEFAN_GUEST=1", "PYTHONDONTWRITEBYTECODE=1")
-TOOLS = ("setarch",)
+TOOLS = ("setarch", "nice")
 
 
 def list_tests(build, names):
@@ -28,7 +30,8 @@ def list_tests(build, names):
     out = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True).stdout
     for test in json.loads(out)["tests"]:
         properties = {p["name"]: p["value"] for p in test.get("properties", ())}
-        wanted = test["name"] in names if names else LABELS.intersection(properties.get("LABELS", ()))
+        labelled = LABELS.intersection(properties.get("LABELS", ())) and test["name"] not in NOT_HERE
+        wanted = test["name"] in names if names else labelled
         if wanted and "command" in test:
             command = test["command"]
             # The interpreter itself: what the build found may be a wrapper that picks one.
@@ -55,7 +58,7 @@ def needed_files(build, tests):
     files = python_files() | {str(TREE / "tests"), str(HERE / "guest_run.py")}
     for test in tests:
         files |= {word for word in test["command"] if word.startswith("/") and os.path.exists(word)}
-    for pattern in ("tracefan*", "libtracefan*.so*", "workload_*", "example-*"):
+    for pattern in ("tracefan*", "libtracefan*.so*", "workload_*", "number_consumer", "example-*"):
         files |= {str(p) for p in build.glob(pattern) if p.is_file() and os.access(p, os.X_OK)}
     which = subprocess.run(["sh", "-c", 'for tool; do command -v "$tool"; done', "sh", *TOOLS],
                            capture_output=True, text=True).stdout

@@ -478,6 +478,12 @@ class TestCase(unittest.TestCase):
     def check_ended(self, result, status=0):
         self.assertEqual(result.status, status, result.err)
 
+    def check_names(self, events, source, name):
+        """All by threads of this name. The text source has the name that the kernel wrote down last, which may be one from
+        before the program was executed, or none."""
+        if source == "raw":
+            self.assertEqual({e["comm"] for e in events}, {name})
+
     def check_order(self, events):
         times = [e["time"] for e in events]
         self.assertEqual([], [i for i in range(1, len(times)) if times[i] < times[i - 1]], "events out of order")

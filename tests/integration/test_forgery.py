@@ -53,7 +53,7 @@ class Forgery(harness.TestCase):
         self.check_no_loss(result)
         self.assertEqual([(e["args"]["n"], e["args"]["s"]) for e in result.of("h")], list(enumerate(texts)))
         self.assertEqual([set(e["args"]) - {"__probe_ip", "text"} for e in result.of("h")], [{"n", "s"}] * len(texts))
-        self.assertEqual({e["comm"] for e in result.of("h")}, {"workload_strings"[:15]})
+        self.check_names(result.of("h"), source, "workload_strings"[:15])
         self.assertEqual([e for e in result.events if e["pid"] == FORGED_PID], [])
         self.assertEqual([e for e in result.events if e.get("suspect")], [])
         self.assertNotEqual(result.of(SWITCH), [])

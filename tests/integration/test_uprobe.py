@@ -26,7 +26,7 @@ class Uprobe(harness.TestCase):
         self.assertEqual({e["probe"] for e in result.events}, {"h"})
         expected = [(i * STEP % 2**64, f"call {i} of {count}") for i in range(count)]
         self.assertEqual([(e["args"]["n"], e["args"]["s"]) for e in result.events], expected)
-        self.assertEqual({e["comm"] for e in result.events}, {"workload_calls"})
+        self.check_names(result.events, source, "workload_calls")
         self.assertEqual(len({e["pid"] for e in result.events}), 1)
 
     def test_a_thousand_calls_raw(self):
