@@ -25,7 +25,8 @@ static void waiting_free(struct upstream *upstream, struct upstream_waiting *wai
 	free(waiting);
 }
 
-static int waiting_add(struct upstream *upstream, const void *message, uint32_t size, const int *fds, unsigned int fd_count)
+static int waiting_add(struct upstream *upstream, const void *message, uint32_t size,
+	const int *fds, unsigned int fd_count)
 {
 	struct upstream_waiting *waiting;
 
@@ -67,7 +68,8 @@ static void waiting_drop_first(struct upstream *upstream)
 	waiting_free(upstream, first);
 }
 
-/* What lies in the socket will be answered, so that an answer always comes after which this can go on. */
+/* What lies in the socket will be answered, so that an answer always comes after which this can go
+ * on. */
 static int waiting_send(struct upstream *upstream)
 {
 	while (upstream->first_waiting) {
@@ -111,8 +113,8 @@ static int pending_room(struct upstream *upstream)
 	return 0;
 }
 
-int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint32_t size, const int *fds,
-	unsigned int fd_count, const struct upstream_request *request)
+int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint32_t size,
+	const int *fds, unsigned int fd_count, const struct upstream_request *request)
 {
 	struct upstream_request *place;
 	int r;

@@ -1,5 +1,5 @@
-/* The router's connection to the reader: requests go out and their answers come back later, so that the
- * router never waits for the privileged side while events flow. */
+/* The router's connection to the reader: requests go out and their answers come back later, so that
+ * the router never waits for the privileged side while events flow. */
 #ifndef TRACEFAN_ROUTER_UPSTREAM_H
 #define TRACEFAN_ROUTER_UPSTREAM_H
 
@@ -10,19 +10,20 @@
 
 struct upstream_request;
 
-/* Called with the checked answer, or with NULL when the reader went away before it answered. Descriptors
- * in the answer that are not taken (set to -1) are closed afterwards. */
-typedef void (*upstream_done)(void *context, const struct upstream_request *request, struct control_message *answer);
+/* Called with the checked answer, or with NULL when the reader went away before it answered.
+ * Descriptors in the answer that are not taken (set to -1) are closed afterwards. */
+typedef void (*upstream_done)(
+	void *context, const struct upstream_request *request, struct control_message *answer);
 
-/* What a request has to remember until its answer comes. Consumers and traces may be gone by then, so
- * they are remembered by number. */
+/* What a request has to remember until its answer comes. Consumers and traces may be gone by then,
+ * so they are remembered by number. */
 struct upstream_request {
-	uint64_t cookie;          /* of the message to the reader */
+	uint64_t cookie; /* of the message to the reader */
 	uint16_t type;
 	uint64_t consumer;        /* 0: the router's own */
 	uint64_t consumer_cookie; /* of the consumer's message that is waiting for an answer */
 	uint64_t trace;
-	void *extra;              /* owned by the request: freed after `done` */
+	void *extra; /* owned by the request: freed after `done` */
 	upstream_done done;
 };
 
@@ -42,15 +43,16 @@ struct upstream {
 void upstream_init(struct upstream *upstream, void *context);
 void upstream_release(struct upstream *upstream);
 
-/* Sends a request; its header is filled in here. `request` says what to remember (cookie and type are
- * filled in). The reader takes its time, a grace period of the kernel for each probe that goes, and the
- * socket holds a few hundred messages: more wait here and go out as answers come in. On failure `extra`
- * stays the caller's and `done` is not called. Returns 0 or -errno (-ENOTCONN: there is no reader; -EAGAIN:
- * too many descriptors wait already). */
-int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint32_t size, const int *fds,
-	unsigned int fd_count, const struct upstream_request *request);
+/* Sends a request; its header is filled in here. `request` says what to remember (cookie and type
+ * are filled in). The reader takes its time, a grace period of the kernel for each probe that goes,
+ * and the socket holds a few hundred messages: more wait here and go out as answers come in. On
+ * failure `extra` stays the caller's and `done` is not called. Returns 0 or -errno (-ENOTCONN:
+ * there is no reader; -EAGAIN: too many descriptors wait already). */
+int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint32_t size,
+	const int *fds, unsigned int fd_count, const struct upstream_request *request);
 
-/* Reads one answer, hands it to its request, and sends what waits. Returns 1, 0 (the reader closed) or -errno
+/* Reads one answer, hands it to its request, and sends what waits. Returns 1, 0 (the reader closed)
+ * or -errno
  * (-EAGAIN: nothing there, -EBADMSG: an answer to nothing). */
 int upstream_receive(struct upstream *upstream);
 

@@ -1,6 +1,7 @@
-/* Connections as programs make them: where to, by which descriptor, and how it went. Three places in the kernel tell
- * one story: connect(2) is entered with a descriptor, TCP sees the address (in the kernel's memory already, so that no
- * other thread can change it any more), and connect(2) returns.
+/* Connections as programs make them: where to, by which descriptor, and how it went. Three places
+ * in the kernel tell one story: connect(2) is entered with a descriptor, TCP sees the address (in
+ * the kernel's memory already, so that no other thread can change it any more), and connect(2)
+ * returns.
  *
  * usage: example-connect [SESSION] */
 #include <tracefan.h>
@@ -16,7 +17,8 @@ struct entry {
 	int fd;
 };
 
-/* What follows the family is IPv4's and IPv6's by the same names: nobody reads the one that isn't meant. */
+/* What follows the family is IPv4's and IPv6's by the same names: nobody reads the one that isn't
+ * meant. */
 struct address {
 	unsigned short family, port;
 	unsigned int v4;
@@ -67,10 +69,12 @@ static void entered(void *context, const struct tfan_event *event, const void *f
 	if (!call)
 		call = call_of(calls, 0);
 	if (!call) {
-		fprintf(stderr, "example-connect: more than %d calls at a time; one is left out\n", CALLS_MAX);
+		fprintf(stderr, "example-connect: more than %d calls at a time; one is left out\n",
+			CALLS_MAX);
 		return;
 	}
-	*call = (struct call){ .pid = tfan_event_pid(event), .fd = ((const struct entry *)filled)->fd };
+	*call = (struct call){ .pid = tfan_event_pid(event),
+		.fd = ((const struct entry *)filled)->fd };
 }
 
 static void addressed(void *context, const struct tfan_event *event, const void *filled)
@@ -89,7 +93,8 @@ static void print_address(const struct address *address)
 	char text[INET6_ADDRSTRLEN] = "?";
 
 	if (address->family == AF_INET)
-		printf("%s:%u", inet_ntop(AF_INET, &address->v4, text, sizeof(text)), address->port);
+		printf("%s:%u", inet_ntop(AF_INET, &address->v4, text, sizeof(text)),
+			address->port);
 	else if (address->family == AF_INET6)
 		printf("[%s]:%u", inet_ntop(AF_INET6, v6, text, sizeof(text)), address->port);
 	else
@@ -114,7 +119,8 @@ static void returned(void *context, const struct tfan_event *event, const void *
 
 static int fail(struct tfan *tfan)
 {
-	fprintf(stderr, "example-connect: %s\n", tfan ? tfan_failure(tfan)->message : "out of memory");
+	fprintf(stderr, "example-connect: %s\n",
+		tfan ? tfan_failure(tfan)->message : "out of memory");
 	tfan_close(tfan);
 	return 1;
 }
@@ -128,7 +134,8 @@ static int trace(struct tfan *tfan, struct call *calls)
 
 	outcome.at_return = true;
 	if (tfan_trace_kprobe(tfan, "__sys_connect", &entry, entered, calls, &traces[0]) < 0 ||
-		tfan_trace_kprobe(tfan, "inet_stream_connect", &address, addressed, calls, &traces[1]) < 0 ||
+		tfan_trace_kprobe(
+			tfan, "inet_stream_connect", &address, addressed, calls, &traces[1]) < 0 ||
 		tfan_trace_kprobe(tfan, "__sys_connect", &outcome, returned, calls, &traces[2]) < 0)
 		return -1;
 	for (int i = 0; i < 3; i++)

@@ -1,4 +1,5 @@
-/* Requests to a reader that takes its time: none is lost, however many, and they arrive in order. */
+/* Requests to a reader that takes its time: none is lost, however many, and they arrive in order.
+ */
 #include "router/upstream.h"
 
 #include "base/cleanup.h"
@@ -30,7 +31,8 @@ static int set_up(void **state)
 	int pair[2];
 
 	assert_non_null(f);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
 	upstream_init(&f->upstream, f);
 	f->upstream.fd = pair[0];
 	f->reader = pair[1];
@@ -49,7 +51,8 @@ static int tear_down(void **state)
 }
 
 /* Each request remembers its number. */
-static void done(void *context, const struct upstream_request *request, struct control_message *answer)
+static void done(
+	void *context, const struct upstream_request *request, struct control_message *answer)
 {
 	struct fixture *f = context;
 
@@ -64,7 +67,8 @@ static int ask(struct fixture *f, uint64_t number, const int *fds, unsigned int 
 	struct control_id message = { .id = number };
 	struct upstream_request request = { .done = done, .trace = number };
 
-	return upstream_send(&f->upstream, &message, CONTROL_PROBE_CLOSE, sizeof(message), fds, fd_count, &request);
+	return upstream_send(&f->upstream, &message, CONTROL_PROBE_CLOSE, sizeof(message), fds,
+		fd_count, &request);
 }
 
 /* The reader takes one request and answers it. Returns false when there is none. */
@@ -81,7 +85,8 @@ static bool answer_one(struct fixture *f, uint64_t expected, unsigned int fd_cou
 	memcpy(&id, message.bytes, sizeof(id));
 	assert_int_equal(id.id, expected);
 	assert_int_equal(message.fd_count, fd_count);
-	control_header_init(&reply.header, CONTROL_PROBE_CLOSE + CONTROL_REPLY, sizeof(reply), message.header.cookie);
+	control_header_init(&reply.header, CONTROL_PROBE_CLOSE + CONTROL_REPLY, sizeof(reply),
+		message.header.cookie);
 	control_message_release(&message);
 	assert_int_equal(control_send(f->reader, &reply, NULL, 0), 0);
 	return true;

@@ -1,5 +1,5 @@
-/* workload_strings [-m] TEXT...: calls workload_string(n, text) once for each text, n counting from 0. With -m each text
- * is the thread's name during its call, too (prctl(PR_SET_NAME)). */
+/* workload_strings [-m] TEXT...: calls workload_string(n, text) once for each text, n counting from
+ * 0. With -m each text is the thread's name during its call, too (prctl(PR_SET_NAME)). */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
