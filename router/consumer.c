@@ -265,6 +265,7 @@ static const struct {
 	{ CONTROL_CREATE, CONSUMER_READY, consumer_on_create },
 	{ CONTROL_SCHEMA, CONSUMER_READY, consumer_on_schema },
 	{ CONTROL_SET_FILTER, CONSUMER_READY, consumer_on_set_filter },
+	{ CONTROL_SET_SHARED, CONSUMER_READY, consumer_on_set_filter },
 	{ CONTROL_SET_ENABLED, CONSUMER_READY, consumer_on_set_enabled },
 	{ CONTROL_STATS, CONSUMER_READY, consumer_on_stats },
 	{ CONTROL_EXPLAIN, CONSUMER_READY, consumer_on_explain },

@@ -68,35 +68,48 @@ static struct trace trace_model(struct router *router, struct consumer *consumer
 	return model;
 }
 
-/* A filter's text for a trace of `route`, as what the router evaluates and, in the kernel's own layout, as
- * what the kernel gets. Empty: both are NULL, everything passes. Returns an exit status with *ret_failure
- * filled in. */
-static uint32_t read_filter(const struct route *route, const char *name, const char *text, struct filter_program **ret,
-	struct filter_program **ret_kernel, struct control_failure *ret_failure)
+/* Parses and binds a filter's text to what the router evaluates and what the kernel gets. 0 or -errno. */
+static int compile_filter(const struct route *route, const struct filter_environment *environment, const char *text,
+	struct filter_program **ret, struct filter_program **ret_kernel, struct filter_failure *ret_failure)
 {
-	struct filter_environment environment = { .probe = name, .lacks = FILTER_TGID | FILTER_UID | FILTER_CGROUP };
-	struct filter_failure failure = { .position = -1 };
+	/* What a text event lacks, the kernel's own may have: then the kernel's part could be the narrower one. */
+	bool kernel = route->event && !((environment->flags & FILTER_LENIENT) && (route->schema.header->flags & SCHEMA_TEXT));
 	struct filter_ast *ast = NULL;
+	int r;
+
+	r = filter_parse(text, strlen(text), &ast, ret_failure);
+	if (r == 0)
+		r = filter_compile(ast, &route->schema, environment, ret, ret_failure);
+	if (r == 0 && kernel)
+		r = filter_compile(ast, &route->event->schema, environment, ret_kernel, ret_failure);
+	if (r < 0) {
+		filter_program_release(*ret);
+		*ret = NULL;
+	}
+	filter_ast_release(ast);
+	return r;
+}
+
+/* A filter's text for a trace of `route`, as what the router evaluates and, in the kernel's own layout, as
+ * what the kernel gets. Empty: both are NULL, everything passes. `environment` has what is said of missing
+ * fields. Returns an exit status with *ret_failure filled in. */
+static uint32_t read_filter(const struct route *route, const char *name, const char *text, struct filter_environment environment,
+	struct filter_program **ret, struct filter_program **ret_kernel, struct control_failure *ret_failure)
+{
+	struct filter_failure failure = { .position = -1 };
 	int r;
 
 	*ret = NULL;
 	*ret_kernel = NULL;
 	if (!text[strspn(text, " \t")])
 		return EXIT_DONE;
+	environment.probe = name;
+	environment.lacks = FILTER_TGID | FILTER_UID | FILTER_CGROUP;
 	/* A text session's own schema doesn't name values. */
 	if (route->event)
 		environment.print_format =
 			schema_string(&route->event->schema, route->event->schema.header->print_format);
-	r = filter_parse(text, strlen(text), &ast, &failure);
-	if (r == 0)
-		r = filter_compile(ast, &route->schema, &environment, ret, &failure);
-	if (r == 0 && route->event)
-		r = filter_compile(ast, &route->event->schema, &environment, ret_kernel, &failure);
-	if (r < 0) {
-		filter_program_release(*ret);
-		*ret = NULL;
-	}
-	filter_ast_release(ast);
+	r = compile_filter(route, &environment, text, ret, ret_kernel, &failure);
 	if (r == 0)
 		return EXIT_DONE;
 	if (r == -ENOMEM)
@@ -116,6 +129,7 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 	CLEANUP_FREE void *format = NULL;
 	struct catalog_event *event = NULL;
 	struct route *route = NULL;
+	const struct filter_environment environment = { .flags = create->flags & CREATE_LENIENT ? FILTER_LENIENT : 0 };
 	struct trace model;
 	const char *what = "no memory";
 	size_t size = 0;
@@ -134,7 +148,7 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 	}
 	recorder_format(&router->recorder, created->probe_id, create->kind, created->system, created->event, create->name, format, size);
 	model = trace_model(router, consumer, create->trace_id, created->probe_id, create->name);
-	status = read_filter(route, create->name, create->filter, &model.filter, &model.kernel_filter, ret_failure);
+	status = read_filter(route, create->name, create->filter, environment, &model.filter, &model.kernel_filter, ret_failure);
 	if (status)
 		return status;
 	if (fanout_trace_add(route, &model, ret) < 0) {
@@ -310,7 +324,7 @@ void consumer_filter_due(struct router *router, uint64_t number, uint64_t trace_
 	if (time < router->fanout.last_time)
 		time = router->fanout.last_time;
 	status = take_next_filter(router, consumer, trace, cookie, time, &failure);
-	answer_status(router, consumer, CONTROL_SET_FILTER, cookie, status, status ? &failure : NULL);
+	answer_status(router, consumer, trace->next_request, cookie, status, status ? &failure : NULL);
 	drop_next(router, trace);
 }
 
@@ -324,7 +338,7 @@ void consumer_filter_failed(struct router *router, uint64_t number, uint64_t tra
 		return;
 	control_failure_set(&failure, -error, -1, "the old filter stays: %s",
 		error == -ENOTCONN ? "the session's reader is not running" : "too many requests are under way");
-	answer_status(router, consumer, CONTROL_SET_FILTER, cookie, error == -ENOTCONN ? EXIT_MISSING : EXIT_BUSY, &failure);
+	answer_status(router, consumer, trace->next_request, cookie, error == -ENOTCONN ? EXIT_MISSING : EXIT_BUSY, &failure);
 	drop_next(router, trace);
 }
 
@@ -346,6 +360,50 @@ static void filter_widened(struct router *router, const struct pushdown_next *ne
 		consumer_filter_failed(router, next->consumer, next->trace, next->cookie, r);
 }
 
+/* The schemas of a consumer's other traces, each once for each kind of event; *ret is the caller's to free. */
+static int other_schemas(const struct router *router, const struct trace *trace, const struct schema *const **ret, size_t *ret_count)
+{
+	const struct schema **schemas = calloc(router->fanout.route_count + 1, sizeof(*schemas));
+	size_t count = 0;
+
+	if (!schemas)
+		return -ENOMEM;
+	for (size_t i = 0; i < router->fanout.route_count; i++) {
+		const struct route *route = router->fanout.routes[i];
+
+		for (uint32_t k = 0; route != trace->route && k < route->trace_count; k++) {
+			if (route->traces[k]->consumer != trace->consumer)
+				continue;
+			schemas[count++] = &route->schema;
+			break;
+		}
+	}
+	*ret = schemas;
+	*ret_count = count;
+	return 0;
+}
+
+/* Reads the asked filter into what is to take over. Returns an exit status with *ret_failure filled in. */
+static uint32_t read_next_filter(const struct router *router, struct trace *trace, const struct control_set_filter *asked,
+	struct control_failure *ret_failure)
+{
+	struct filter_environment environment = { 0 };
+	CLEANUP_FREE const struct schema *const *others = NULL;
+	int r = 0;
+
+	if (asked->header.type == CONTROL_SET_SHARED) {
+		r = other_schemas(router, trace, &others, &environment.other_count);
+		environment.flags = FILTER_LENIENT;
+		environment.others = others;
+	}
+	if (r < 0) {
+		control_failure_set(ret_failure, ENOMEM, -1, "no memory for the filter");
+		return EXIT_FAILED;
+	}
+	return read_filter(trace->route, trace->name, asked->filter, environment, &trace->next_filter, &trace->next_kernel_filter,
+		ret_failure);
+}
+
 void consumer_on_set_filter(struct router *router, struct consumer *consumer, struct control_message *message)
 {
 	const struct control_set_filter *asked = (const struct control_set_filter *)message->bytes;
@@ -362,12 +420,13 @@ void consumer_on_set_filter(struct router *router, struct consumer *consumer, st
 		answer_status(router, consumer, message->header.type, message->header.cookie, EXIT_BUSY, &failure);
 		return;
 	}
-	status = read_filter(trace->route, trace->name, asked->filter, &trace->next_filter, &trace->next_kernel_filter, &failure);
+	status = read_next_filter(router, trace, asked, &failure);
 	if (status) {
 		answer_status(router, consumer, message->header.type, message->header.cookie, status, &failure);
 		return;
 	}
 	trace->next_pending = true;
+	trace->next_request = asked->header.type;
 	pushdown_update(router, trace->route, &next);
 }
 

@@ -40,6 +40,7 @@ struct trace {
 	/* A filter that takes over once the kernel records all that it needs. */
 	struct filter_program *next_filter, *next_kernel_filter;
 	bool next_pending;
+	uint16_t next_request; /* enum control_type: what asked for it */
 	bool indexed; /* listed in the route's index */
 	struct ledger_trace ledger;
 	uint64_t missed_before; /* the route's when the trace was made */

@@ -78,8 +78,8 @@ struct filter_event {
 };
 
 enum filter_compile_flag {
-	/* One filter for many kinds of events: a field that this schema lacks is no error;
-	 * comparisons with it are false. */
+	/* One filter for many kinds of events: a field that this schema lacks is no error, unless
+	 * the environment names others that lack it, too; comparisons with it are false. */
 	FILTER_LENIENT = 1 << 0,
 };
 
@@ -87,6 +87,9 @@ enum filter_compile_flag {
 struct filter_environment {
 	const char *probe; /* the name that `probe` is compared with; NULL: none */
 	uint32_t flags;    /* enum filter_compile_flag */
+	/* FILTER_LENIENT: the other kinds of events, NULL: not known, so that no field is an error. */
+	const struct schema *const *others;
+	size_t other_count;
 	/* Where names of values stand (`vec == TIMER`): the print format. NULL: the schema's own,
 	 * which text schemas lack. */
 	const char *print_format;

@@ -7,21 +7,62 @@
 
 /* ---- fields ---- */
 
+static void offer_names(struct filter_near *near, const struct filter_schema *schema)
+{
+	const char *name;
+
+	for (size_t i = 0; (name = filter_field_name(schema, i)); i++)
+		filter_near_offer(near, name, strlen(name));
+}
+
 static int fail_field(const struct filter_compiler *compiler, const struct ast_node *test)
 {
+	const struct filter_environment *environment = compiler->environment;
 	const struct schema_header *header = compiler->source->header;
-	const char *text = filter_piece_text(compiler, test->field), *name;
+	const char *text = filter_piece_text(compiler, test->field);
+	int length = filter_piece_length(test->field);
+	struct filter_schema *other;
 	struct filter_near near;
 
-	(void)filter_fail(compiler->failure, test->field, "%s:%s has no field '%.*s'",
-		schema_string(compiler->source, header->system),
-		schema_string(compiler->source, header->event), filter_piece_length(test->field),
-		text);
+	if (environment->other_count)
+		(void)filter_fail(compiler->failure, test->field,
+			"none of the events has a field '%.*s'", length, text);
+	else
+		(void)filter_fail(compiler->failure, test->field, "%s:%s has no field '%.*s'",
+			schema_string(compiler->source, header->system),
+			schema_string(compiler->source, header->event), length, text);
 	filter_near_begin(&near, text, test->field.size);
-	for (size_t i = 0; (name = filter_field_name(compiler->schema, i)); i++)
-		filter_near_offer(&near, name, strlen(name));
+	offer_names(&near, compiler->schema);
+	for (size_t i = 0; i < environment->other_count; i++) {
+		if (filter_schema_create(environment->others[i], &other))
+			continue;
+		offer_names(&near, other);
+		filter_schema_release(other);
+	}
 	filter_near_end(&near, compiler->failure);
 	return -EINVAL;
+}
+
+/* A field that this event lacks: false where another event has it, else an error. */
+static int compile_missing(const struct filter_compiler *compiler, const struct ast_node *test,
+	struct filter_node **ret)
+{
+	const struct filter_environment *environment = compiler->environment;
+	bool known = (environment->flags & FILTER_LENIENT) && !environment->others;
+	struct filter_schema *other;
+	struct filter_field field;
+
+	for (size_t i = 0; !known && i < environment->other_count; i++) {
+		if (filter_schema_create(environment->others[i], &other))
+			return -ENOMEM;
+		known = filter_field_find(other, environment, filter_piece_text(compiler, test->field),
+				test->field.size, &field) == 0;
+		filter_schema_release(other);
+	}
+	if (!known)
+		return fail_field(compiler, test);
+	*ret = filter_node_constant(false);
+	return *ret ? 0 : -ENOMEM;
 }
 
 /* Suffixes fit some fields only. */
@@ -67,12 +108,8 @@ static int compile_test(const struct filter_compiler *compiler, const struct ast
 	int error;
 
 	if (filter_field_find(compiler->schema, environment,
-		    filter_piece_text(compiler, test->field), test->field.size, &field)) {
-		if (!(environment->flags & FILTER_LENIENT))
-			return fail_field(compiler, test);
-		*ret = filter_node_constant(false);
-		return *ret ? 0 : -ENOMEM;
-	}
+		    filter_piece_text(compiler, test->field), test->field.size, &field))
+		return compile_missing(compiler, test, ret);
 	if (field.source != FROM_TGID && (filter_field_fact(&field) & environment->lacks))
 		return filter_fail(compiler->failure, test->field,
 			"'%s' is not known in this session", field.name);

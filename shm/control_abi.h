@@ -41,6 +41,9 @@ enum control_type {
 	CONTROL_LEDGER = 12,     /* control_id (id 0); reply control_ledger: the session's side */
 	CONTROL_EXPLAIN = 13,    /* control_id; reply control_explained: who does what of the trace's filter */
 	CONTROL_ROOM = 15,       /* control_id (id 0); reply control_status: the ring that the router waits for is empty */
+	CONTROL_SET_SHARED = 16, /* control_set_filter, reply as CONTROL_SET_FILTER: the text is in part for all traces of
+				  * the consumer. A field that only others of their events have makes comparisons
+				  * false, one that none has is an error */
 	CONTROL_RESUMED = 14,    /* control_id (id 0); reply control_status: its traces are all back (ATTACH_RESUME) */
 
 	/* router -> reader */
@@ -162,11 +165,16 @@ enum control_probe_kind {
 	PROBE_USDT = 6,
 };
 
+enum control_create_flag {
+	CREATE_LENIENT = 1 << 0, /* a field that the event lacks makes the filter's comparisons false, and is no error: for
+				  * who comes back with what CONTROL_SET_SHARED has accepted */
+};
+
 /* A trace or probe definition. Which members count depends on `kind`; the others are zero. */
 struct control_create {
 	struct control_header header;
-	uint32_t kind; /* enum control_probe_kind */
-	uint32_t flags;
+	uint32_t kind;  /* enum control_probe_kind */
+	uint32_t flags; /* enum control_create_flag */
 	uint64_t offset;     /* uprobes, USDT: in the file, bytes. kprobes: from the symbol, bytes */
 	uint64_t trace_id;   /* ATTACH_RESUME: the id that the trace had; else 0: a new one */
 	uint64_t ref_offset; /* USDT: the semaphore's offset in the file, 0: none */

@@ -74,7 +74,10 @@ static const struct layout layout_create = {
 		TEXT(control_create, path),
 		TEXT(control_create, filter),
 	},
-	.values = { VALUE(control_create, kind, PROBE_TRACEPOINT, PROBE_USDT) },
+	.values = {
+		VALUE(control_create, kind, PROBE_TRACEPOINT, PROBE_USDT),
+		VALUE(control_create, flags, 0, CREATE_LENIENT),
+	},
 };
 static const struct layout layout_set_filter = {
 	.size = sizeof(struct control_set_filter),
@@ -200,6 +203,7 @@ static const struct row rows[] = {
 	{ CONTROL_CREATE, &layout_create, 0, 1, &layout_created, 0 },
 	{ CONTROL_SCHEMA, &layout_id, 0, 0, &layout_status, 1 },
 	{ CONTROL_SET_FILTER, &layout_set_filter, 0, 0, &layout_status, 0 },
+	{ CONTROL_SET_SHARED, &layout_set_filter, 0, 0, &layout_status, 0 },
 	{ CONTROL_SET_ENABLED, &layout_set_enabled, 0, 0, &layout_status, 0 },
 	{ CONTROL_STATS, &layout_id, 0, 0, &layout_stats, 0 },
 	{ CONTROL_CLOSE, &layout_id, 0, 0, &layout_status, 0 },

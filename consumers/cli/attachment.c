@@ -65,17 +65,10 @@ bool attachment_replays(const struct attachment *attachment)
 	return attachment->config && attachment->config->input_option;
 }
 
-/* What the library is given for a probe: with the options' filter, and in a replay by its name. */
+/* What the library is given for a probe: in a replay its name. */
 static char *attachment_probe_text(const struct attachment *attachment, const char *probe)
 {
-	char *named = attachment_replays(attachment) ? probe_text_recorded(probe) : strdup(probe);
-	char *text;
-
-	if (!named || !attachment->options->filter)
-		return named;
-	text = probe_text_add_filter(named, attachment->options->filter);
-	free(named);
-	return text;
+	return attachment_replays(attachment) ? probe_text_recorded(probe) : strdup(probe);
 }
 
 /* Two probes of one name would be one in the output and its summary. */
@@ -120,6 +113,8 @@ int attachment_create(struct attachment *attachment)
 	attachment->session.probes = attachment->options->event_count;
 	for (size_t i = 0; i < attachment->options->event_count && status == 0; i++)
 		status = attachment_create_one(attachment, attachment->options->events[i]);
+	if (status == 0 && attachment->options->filter && tfan_set_filter(attachment->tfan, attachment->options->filter) < 0)
+		status = message_failure(tfan_failure(attachment->tfan), attachment->options->filter);
 	return status;
 }
 

@@ -54,20 +54,6 @@ static const char *probe_text_if(const char *probe)
 	}
 }
 
-char *probe_text_add_filter(const char *probe, const char *filter)
-{
-	const char *own = probe_text_if(probe);
-	int before = (int)(own - probe);
-	char *text;
-	int n;
-
-	if (*own)
-		n = asprintf(&text, "%.*sif (%s) && (%s)", before, probe, own + 2 + strspn(own + 2, " \t\n"), filter);
-	else
-		n = asprintf(&text, "%.*s if %s", before, probe, filter);
-	return n < 0 ? NULL : text;
-}
-
 /* A definition's first word in parts; each is `size` bytes at `text`. */
 struct part {
 	const char *text;

@@ -3,9 +3,6 @@
 #ifndef TRACEFAN_CLI_PROBE_TEXT_H
 #define TRACEFAN_CLI_PROBE_TEXT_H
 
-/* The probe with one more condition: its own filter and `filter` must both hold. The caller frees it; NULL: no memory. */
-char *probe_text_add_filter(const char *probe, const char *filter);
-
 /* The definition that selects a probe of a recording. A tracepoint is known by its SYSTEM:EVENT, with or without the word
  * "tracepoint"; any other by the name that it had, given alone or within the definition that made it: neither the program that
  * it was placed in nor its arguments are needed again. The caller frees it; NULL: no memory. */

@@ -39,6 +39,7 @@ void trace_free(struct tfan_trace *trace)
 	free(trace->parts);
 	free(trace->name);
 	free(trace->filter);
+	free(trace->shared);
 	binding_free(trace->binding);
 	target_put(trace->target);
 	free(trace);
@@ -377,59 +378,149 @@ int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled)
 	return 0;
 }
 
+static const char *text_or_none(const char *text)
+{
+	return text ? text : "";
+}
+
+int trace_filter_text(const struct tfan_trace *trace, char out[static CONTROL_FILTER_MAX])
+{
+	char *text = shape_join_conditions(text_or_none(trace->filter), text_or_none(trace->shared), NULL);
+	int rc = text ? 0 : -ENOMEM;
+
+	memset(out, 0, CONTROL_FILTER_MAX);
+	if (rc == 0)
+		rc = control_text(out, CONTROL_FILTER_MAX, text);
+	free(text);
+	return rc;
+}
+
 static int send_filter(struct trace_part *part, void *context)
 {
 	struct control_set_filter *request = context;
+	uint32_t type = part->trace->shared ? CONTROL_SET_SHARED : CONTROL_SET_FILTER;
 
 	request->id = part->id;
-	return connection_ask(part->trace->tfan, CONTROL_SET_FILTER, request, sizeof(*request), NULL);
+	return connection_ask(part->trace->tfan, type, request, sizeof(*request), NULL);
 }
 
-/* All parts or none: what the last refused is taken back from the ones before it. */
-static int set_filter(struct tfan_trace *trace, struct control_set_filter *request)
+/* Tells the router the trace's filters. Returns how many parts have them, with *ret_rc 0 if that is all. */
+static size_t send_filters(struct tfan_trace *trace, int *ret_rc)
 {
-	struct tfan *tfan = trace->tfan;
-	struct failure kept;
+	struct control_set_filter request = { 0 };
 	size_t done = 0;
-	int rc = 0;
+	int rc = trace_filter_text(trace, request.filter);
 
-	for (; done < trace->part_count; done++) {
-		rc = send_filter(trace->parts[done], request);
-		if (rc)
-			break;
+	if (rc == -ENOMEM)
+		rc = failure_set(&trace->tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
+	else if (rc)
+		rc = failure_set(&trace->tfan->failure, TFAN_USAGE, ENAMETOOLONG, CONTROL_FILTER_MAX - 1,
+			"the filter is longer than %d bytes", CONTROL_FILTER_MAX - 1);
+	while (rc == 0 && done < trace->part_count) {
+		rc = send_filter(trace->parts[done], &request);
+		done += rc == 0;
 	}
-	if (rc == 0 || done == 0)
-		return rc;
-	kept = tfan->failure;
-	memset(request->filter, 0, sizeof(request->filter));
-	if (trace->filter)
-		(void)control_text(request->filter, sizeof(request->filter), trace->filter);
-	while (done > 0)
-		(void)send_filter(trace->parts[--done], request);
-	failure_restore(&tfan->failure, &kept);
+	*ret_rc = rc;
+	return done;
+}
+
+/* Gives the first `count` parts the trace's filters once more. The failure that is told stays the first one. */
+static void resend_filters(struct tfan_trace *trace, size_t count)
+{
+	const struct failure kept = trace->tfan->failure;
+	struct control_set_filter request = { 0 };
+
+	(void)trace_filter_text(trace, request.filter);
+	while (count > 0)
+		(void)send_filter(trace->parts[--count], &request);
+	failure_restore(&trace->tfan->failure, &kept);
+}
+
+/* Replaces one of the trace's two texts: in all parts, or in none, and then `text` is freed. */
+static int replace_filter(struct tfan_trace *trace, char **place, char *text)
+{
+	char *old = *place;
+	size_t done;
+	int rc;
+
+	*place = text;
+	done = send_filters(trace, &rc);
+	if (rc == 0) {
+		free(old);
+		return 0;
+	}
+	*place = old;
+	resend_filters(trace, done);
+	free(text);
 	return rc;
+}
+
+/* A copy for a trace to keep; NULL for none. Returns 0 or -ENOMEM with the failure set. */
+static int copy_filter(struct tfan *tfan, const char *filter, char **ret)
+{
+	*ret = filter && *filter ? strdup(filter) : NULL;
+	if (filter && *filter && !*ret)
+		return failure_set(&tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
+	return 0;
 }
 
 int tfan_trace_set_filter(struct tfan_trace *trace, const char *filter)
 {
-	struct control_set_filter request = { 0 };
-	char *copy = filter && *filter ? strdup(filter) : NULL;
-	int rc;
+	char *copy;
+	int rc = copy_filter(trace->tfan, filter, &copy);
 
-	if (filter && *filter && !copy)
-		return failure_set(&trace->tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
-	if (copy && control_text(request.filter, sizeof(request.filter), copy) < 0)
-		rc = failure_set(&trace->tfan->failure, TFAN_USAGE, ENAMETOOLONG, CONTROL_FILTER_MAX - 1,
-			"the filter is longer than %d bytes", CONTROL_FILTER_MAX - 1);
-	else
-		rc = set_filter(trace, &request);
-	if (rc) {
-		free(copy);
-		return rc;
+	return rc ? rc : replace_filter(trace, &trace->filter, copy);
+}
+
+/* A position in the text of both filters, told in the shared one. */
+static void shift_position(struct tfan_trace *trace, const char *filter)
+{
+	struct tfan_failure *failure = &trace->tfan->failure.public;
+	char *joined;
+	size_t shift = 0;
+
+	if (failure->position < 0)
+		return;
+	joined = shape_join_conditions(text_or_none(trace->filter), filter, &shift);
+	failure->position = joined && (size_t)failure->position >= shift ? failure->position - (int)shift : -1;
+	free(joined);
+}
+
+int tfan_set_filter(struct tfan *tfan, const char *filter)
+{
+	struct tfan_trace *trace;
+	char **before, *copy;
+	size_t count = 0, done = 0;
+	int rc = 0;
+
+	while (tfan_trace_at(tfan, count))
+		count++;
+	/* What each had, should a later one refuse. */
+	before = calloc(count + 1, sizeof(*before));
+	if (!before)
+		return failure_set(&tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
+	for (; rc == 0 && done < count; done += rc == 0) {
+		trace = tfan_trace_at(tfan, done);
+		rc = copy_filter(tfan, trace->shared, &before[done]);
+		if (rc == 0)
+			rc = copy_filter(tfan, filter, &copy);
+		if (rc == 0) {
+			rc = replace_filter(trace, &trace->shared, copy);
+			if (rc)
+				shift_position(trace, text_or_none(filter));
+		}
 	}
-	free(trace->filter);
-	trace->filter = copy;
-	return 0;
+	for (size_t i = 0; rc && i < done; i++) {
+		trace = tfan_trace_at(tfan, i);
+		free(trace->shared);
+		trace->shared = before[i];
+		before[i] = NULL;
+		resend_filters(trace, trace->part_count);
+	}
+	for (size_t i = 0; i < count; i++)
+		free(before[i]);
+	free(before);
+	return rc;
 }
 
 static int add_ledger(struct trace_part *part, void *context)

@@ -43,7 +43,8 @@ struct trace_part {
 struct tfan_trace {
 	struct tfan *tfan;
 	char *name;   /* owned */
-	char *filter; /* owned; the one in force, NULL: none */
+	char *filter; /* owned; its own one, NULL: none */
+	char *shared; /* owned; what tfan_set_filter set beside it, NULL: nothing */
 	struct trace_part **parts; /* owned */
 	size_t part_count;
 	struct target *target; /* a reference; the file that its probes are in, NULL: the kernel's */
@@ -103,6 +104,9 @@ int trace_adopt(struct tfan *tfan, uint64_t id, struct trace_part **ret);
 /* Makes a part again at a new router, under its id. Returns 0 or -errno with the failure set. */
 int trace_part_remake(struct trace_part *part);
 int trace_enable(struct tfan_trace *trace, bool enabled);
+
+/* The filter in force, its own and the shared one: "" for none. Returns 0 or -ENAMETOOLONG. */
+int trace_filter_text(const struct tfan_trace *trace, char out[static CONTROL_FILTER_MAX]);
 
 /* ns of CLOCK_MONOTONIC: the session's clock. */
 uint64_t trace_now(void);

@@ -130,9 +130,9 @@ int trace_part_remake(struct trace_part *part)
 	int rc;
 
 	request.trace_id = part->id;
-	memset(request.filter, 0, sizeof(request.filter));
-	if (trace->filter)
-		(void)control_text(request.filter, sizeof(request.filter), trace->filter);
+	/* It has been accepted, so it fits. */
+	(void)trace_filter_text(trace, request.filter);
+	request.flags = trace->shared ? CREATE_LENIENT : 0;
 	rc = connection_call(tfan, CONTROL_CREATE, &request, sizeof(request), trace->target ? trace->target->fd : -1,
 		&reply);
 	if (rc)

@@ -96,6 +96,10 @@ int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled);
 /* Replaces the trace's filter; on failure the old one stays. Of a trace that is enabled a TFAN_FILTER record marks
  * the place where the new one took over. */
 int tfan_trace_set_filter(struct tfan_trace *trace, const char *filter);
+/* One more condition on every trace that the connection has by now, beside its own; it replaces the last such one, and
+ * NULL takes it away. A field that only some of the events have makes comparisons false for the others; one that none
+ * has is an error. All traces get it, or on failure none. */
+int tfan_set_filter(struct tfan *tfan, const char *filter);
 void tfan_trace_close(struct tfan_trace *trace);
 
 uint64_t tfan_trace_id(const struct tfan_trace *trace);

@@ -122,6 +122,22 @@ int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **
 	return 0;
 }
 
+int tfan_set_filter(struct tfan *tfan, const char *filter)
+{
+	const char *wrong = strstr(filter, "nosuch");
+
+	if (wrong)
+		return fake_fail(tfan, TFAN_USAGE, EINVAL, (int)(wrong - filter), "there is no such field");
+	for (size_t i = 0; i < tfan->trace_count; i++) {
+		struct tfan_trace *trace = &tfan->traces[i];
+		char own[sizeof(trace->filter)];
+
+		memcpy(own, trace->filter, sizeof(own));
+		(void)snprintf(trace->filter, sizeof(trace->filter), *own ? "(%.100s) && (%.100s)" : "%.0s%.100s", own, filter);
+	}
+	return 0;
+}
+
 int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled)
 {
 	if (enabled && fake_is(trace->tfan, "deaf"))

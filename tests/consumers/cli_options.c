@@ -228,28 +228,6 @@ static void near_names(void **state)
 	assert_null(near.best);
 }
 
-static void check_filter(const char *probe, const char *filter, const char *expected)
-{
-	char *text = probe_text_add_filter(probe, filter);
-
-	assert_non_null(text);
-	assert_string_equal(text, expected);
-	free(text);
-}
-
-static void filters_are_joined(void **state)
-{
-	(void)state;
-	check_filter("tracepoint:a:b", "x==1", "tracepoint:a:b if x==1");
-	check_filter("tracepoint:a:b if y>2 || z", "x==1", "tracepoint:a:b if (y>2 || z) && (x==1)");
-	check_filter("kprobe:f n=$arg1:u32 if n", "x", "kprobe:f n=$arg1:u32 if (n) && (x)");
-	/* No filter of its own: the word stands in quotes, behind a backslash, or is part of another. */
-	check_filter("uprobe:'/tmp/a if b':main", "x", "uprobe:'/tmp/a if b':main if x");
-	check_filter("uprobe:/tmp/a\\ if\\ b:main", "x", "uprobe:/tmp/a\\ if\\ b:main if x");
-	check_filter("kprobe:f if=$arg1", "x", "kprobe:f if=$arg1 if x");
-	check_filter("kprobe:if s=\"a if b\"", "x", "kprobe:if s=\"a if b\" if x");
-}
-
 static void check_recorded(const char *probe, const char *expected)
 {
 	char *text = probe_text_recorded(probe);
@@ -288,7 +266,6 @@ int main(void)
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(seconds),
 		cmocka_unit_test(near_names),
-		cmocka_unit_test(filters_are_joined),
 		cmocka_unit_test(a_recorded_probe_is_known_by_its_name),
 	};
 

@@ -123,6 +123,7 @@ static void everything_is_made_again(void **state)
 	const struct tfan_event *event;
 
 	assert_int_equal(tfan_trace_set_filter(f->kernel, "n == 2"), 0);
+	assert_int_equal(tfan_set_filter(f->tfan, "n < 9"), 0);
 	lose(f);
 	find(f);
 	assert_int_equal(tfan_next(f->tfan, &event), 0);
@@ -135,6 +136,8 @@ static void everything_is_made_again(void **state)
 	assert_int_equal(f->router.create.trace_id, user);
 	assert_string_equal(f->router.create.name, "user");
 	assert_string_equal(f->router.create.fetch, "n=%di");
+	assert_string_equal(f->router.create.filter, "n < 9");
+	assert_int_equal(f->router.create.flags, CREATE_LENIENT);
 	assert_string_equal(f->router.target, f->self);
 	assert_int_equal(request(f, 6, &id), CONTROL_SET_ENABLED);
 	assert_int_equal(id, user);

@@ -502,6 +502,36 @@ static void two_places_are_one_trace(void **state)
 	assert_int_equal(fake_router_requests(&f->router, CONTROL_CLOSE), 2);
 }
 
+static void one_filter_for_all_beside_their_own(void **state)
+{
+	struct fixture *f = *state;
+	struct tfan_trace *first = create(f, "kprobe:f if n == 1");
+	struct tfan_trace *second = create(f, "kprobe:g");
+
+	assert_int_equal(tfan_set_filter(f->tfan, "n < 9"), 0);
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SET_SHARED), 2);
+	assert_string_equal(f->router.set_filter.filter, "n < 9");
+	assert_int_equal(tfan_trace_set_filter(first, "n == 2"), 0);
+	assert_string_equal(f->router.set_filter.filter, "(n == 2) && (n < 9)");
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SET_SHARED), 3);
+	/* The first takes the new one, the second refuses: the first gets its old one again. */
+	refuse(f, CONTROL_SET_SHARED, TFAN_USAGE, 2, "no such field");
+	f->router.refuse_after = 1;
+	assert_int_equal(tfan_set_filter(f->tfan, "m < 8"), -EINVAL);
+	assert_string_equal(tfan_failure(f->tfan)->message, "no such field");
+	assert_int_equal(tfan_failure(f->tfan)->position, 2);
+	assert_int_equal(f->router.log_ids[f->router.log_count - 1], tfan_trace_id(first));
+	/* Behind a filter of its own the position is still told in the shared text. */
+	refuse(f, CONTROL_SET_SHARED, TFAN_USAGE, strlen("(n == 2) && (") + 1, "no");
+	assert_int_equal(tfan_set_filter(f->tfan, "m < 8"), -EINVAL);
+	assert_int_equal(tfan_failure(f->tfan)->position, 1);
+	f->router.refuse_type = 0;
+	assert_int_equal(tfan_set_filter(f->tfan, NULL), 0);
+	assert_string_equal(f->router.set_filter.filter, "");
+	assert_int_equal(f->router.set_filter.id, tfan_trace_id(second));
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SET_FILTER), 2);
+}
+
 static void a_filter_holds_at_both_places_or_at_none(void **state)
 {
 	struct fixture *f = *state;
@@ -560,6 +590,7 @@ int main(void)
 		TEST(the_fields_of_a_trace),
 		TEST(two_places_are_one_trace),
 		TEST(a_filter_holds_at_both_places_or_at_none),
+		TEST(one_filter_for_all_beside_their_own),
 		TEST(the_second_place_is_refused),
 	};
 

@@ -251,6 +251,7 @@ static void serve(struct fake_router *router, const struct control_message *requ
 		answer_flush(router, request);
 		break;
 	case CONTROL_SET_FILTER:
+	case CONTROL_SET_SHARED:
 		memcpy(&router->set_filter, request->bytes, sizeof(router->set_filter));
 		answer_status(router, request, -1);
 		break;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The kernel's half of the filters: what nobody wants is not recorded, and nobody misses what he wants."""
 import json
+import pathlib
 import subprocess
 
 import harness
@@ -108,6 +109,32 @@ class Pushdown(harness.TestCase):
         a.go()
         b.go()
         self.assertEqual(self.numbers(self.end(wants)), list(range(1 << 20, (1 << 20) + 10)))
+        self.assertEqual(self.session.stop(), (0, 0))
+
+    def test_names_and_missing_fields(self):
+        """Words with dots, in quotes or not, globs, and a field that only one of two events has."""
+        script = pathlib.Path(self.folder, "x.sh")
+        script.write_text(f"#!/bin/sh\nexec {harness.program('workload_numbers')} {harness.cpus()[0]} {1 << 20} 10\n")
+        script.chmod(0o755)
+        exec_, exit_ = "sched:sched_process_exec", "sched:sched_process_exit"
+        rows = {
+            'comm == x.sh': {exec_: 1, exit_: 0},
+            'comm == "x.sh"': {exec_: 1, exit_: 0},
+            "comm ~ 'x.*'": {exec_: 1, exit_: 0},
+            'comm ~ "?.sh" && comm != y.sh': {exec_: 1, exit_: 0},
+            # Missing is false, and so is its negation: not a match by default.
+            f'filename == "{script}"': {exec_: 1, exit_: 0},
+            f'filename ~ "{self.folder}/*" || prio < -1': {exec_: 1, exit_: 0},
+            '!(filename ~ "*") || comm == "x.sh" && filename ~ "*x.sh"': {exec_: 1, exit_: 0},
+        }
+        for text, expected in rows.items():
+            with self.subTest(text):
+                result = harness.trace("-e", f"tracepoint:{exec_}", "-e", f"tracepoint:{exit_}", "-f", text, "-o", "json", "-w",
+                                       f"{self.folder}/out", "--", script)
+                self.check_ended(result)
+                records = harness.read_records(pathlib.Path(self.folder, "out").read_text())
+                counts = {p: sum(r["kind"] == "event" and r["probe"] == p for r in records) for p in expected}
+                self.assertEqual(counts, expected)
         self.assertEqual(self.session.stop(), (0, 0))
 
     def test_a_wrong_filter_changes_nothing(self):

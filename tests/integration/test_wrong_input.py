@@ -45,6 +45,17 @@ class WrongInput(harness.TestCase):
         result = self.refused(USAGE, r"\^", "-e", "tracepoint:sched:sched_process_exec if pid ==")
         self.assertIn("pid ==", result.err)
 
+    def test_a_filter_for_several_events(self):
+        both = ("-e", "tracepoint:sched:sched_process_exec", "-e", "tracepoint:sched:sched_process_exit")
+        # A field of one of them is no error; one of none is, wherever it stands.
+        wrong = 'filename ~ "*/x" || prio > 0 || filenam == "x"'
+        result = self.refused(USAGE, "none of the events has a field 'filenam'.*filename", *both, "-f", wrong)
+        lines = result.err.splitlines()
+        at = next(i for i, line in enumerate(lines) if "^" in line)
+        self.assertEqual(lines[at].index("^") - lines[at - 1].index(wrong), wrong.index("filenam =="))
+        # A probe's own filter is for its event alone.
+        self.refused(USAGE, "prio", "-e", "tracepoint:sched:sched_process_exec if prio > 0", *both[2:])
+
     def test_events(self):
         self.refused(LOCATION, "sched_process_exec", "-e", "tracepoint:sched:sched_process_exek")
         self.refused(LOCATION, "schedd", "-e", "tracepoint:schedd:sched_process_exec")

@@ -838,6 +838,46 @@ static void test_lenient(void **state)
 	}
 }
 
+/* ... unless all kinds of events that the filter is for are known, and lack it, too. */
+static void test_lenient_among_known(void **state)
+{
+	static const char format[] =
+		"name: small\nID: 1001\nformat:\n"
+		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		"\tfield:u8 small;\toffset:8;\tsize:1;\tsigned:0;\n\nprint fmt: \"%u\", REC->small\n";
+	static const char text[] = "u8 == 0 || small == 1 || smal == 1";
+	const struct samples *samples = *state;
+	struct filter_environment lenient = { .flags = FILTER_LENIENT };
+	const struct schema *others[1];
+	struct filter_program *program;
+	struct filter_failure failure;
+	struct catalog_event *event;
+	struct filter_ast *ast;
+	const char *what;
+	char got[SAMPLE_EVENTS + 1];
+
+	assert_int_equal(catalog_add(samples->catalog, "tests", format, strlen(format), &event, &what), 0);
+	others[0] = &event->schema;
+	lenient.others = others;
+	assert_int_equal(filter_parse(text, strlen(text), &ast, &failure), 0);
+	assert_int_equal(filter_compile(ast, samples->schema, &lenient, &program, &failure), -22);
+	assert_int_equal(failure.position, strlen("u8 == 0 || "));
+	assert_string_equal(failure.message, "tests:sample has no field 'small'");
+	lenient.other_count = 1;
+	assert_int_equal(filter_compile(ast, samples->schema, &lenient, &program, &failure), -22);
+	assert_int_equal(failure.position, strlen("u8 == 0 || small == 1 || "));
+	assert_string_equal(failure.message, "none of the events has a field 'smal'");
+	assert_non_null(strstr(failure.near, "small"));
+	filter_ast_release(ast);
+	assert_int_equal(filter_parse(text, strlen("u8 == 0 || small == 1"), &ast, &failure), 0);
+	assert_int_equal(filter_compile(ast, samples->schema, &lenient, &program, &failure), 0);
+	accepted(program, samples, got);
+	assert_string_equal(got, "a");
+	filter_program_release(program);
+	filter_ast_release(ast);
+}
+
 static void test_facts(void **state)
 {
 	static const struct {
@@ -1017,6 +1057,7 @@ int main(void)
 		cmocka_unit_test(test_regex_bound),
 		cmocka_unit_test(test_unknown_in_session),
 		cmocka_unit_test(test_lenient),
+		cmocka_unit_test(test_lenient_among_known),
 		cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_short_payloads),
 		cmocka_unit_test(test_text_source),

@@ -51,7 +51,7 @@ struct expected {
 	{ REQUEST(type), 5624, 0, fds,                                                             \
 		{ TEXT(control_create, name), TEXT(control_create, system), TEXT(control_create, event), \
 			TEXT(control_create, symbol), TEXT(control_create, path), TEXT(control_create, filter) }, \
-		{ { AT(control_create, kind), 1, 6 } } }
+		{ { AT(control_create, kind), 1, 6 }, { AT(control_create, flags), 0, 1 } } }
 #define SET_FILTER(type)                                                                           \
 	{ REQUEST(type), 2072, 0, 0, { TEXT(control_set_filter, filter) }, { { 0 } } }
 #define SET_ENABLED(type)                                                                          \
@@ -79,6 +79,7 @@ static const struct expected table[] = {
 		{ STATUS(control_created), { AT(control_created, reserved), 0, 0 } } },
 	ID_REQUEST(CONTROL_SCHEMA), STATUS_REPLY(CONTROL_SCHEMA, 1),
 	SET_FILTER(CONTROL_SET_FILTER), STATUS_REPLY(CONTROL_SET_FILTER, 0),
+	SET_FILTER(CONTROL_SET_SHARED), STATUS_REPLY(CONTROL_SET_SHARED, 0),
 	SET_ENABLED(CONTROL_SET_ENABLED), STATUS_REPLY(CONTROL_SET_ENABLED, 0),
 	ID_REQUEST(CONTROL_STATS),
 	{ REPLY(CONTROL_STATS), 576, 0, 0, { FAILURE(control_stats) },
