@@ -6,9 +6,11 @@ usage: guest_test.py BUILD VERSION [NAME]...
 VERSION is one that get-kernel knows. Taken are the tests of the build folder that carry one of LABELS, or those
 NAMEd. One machine is booted for all of them. Exit status 77: this host can't do it, and why is said.
 """
+import ast
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,12 +19,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent.parent
 # The rest is pure, or does not meet the kernel's tracing.
 LABELS = {"integration", "reader", "base", "guest"}
+# Emulation measures nothing, and the peers aren't there.
+NOT_LABELS = {"bench"}
 # Modules of the standard library that are imported late, when something fails or ends.
-LATE = ("difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback", "unittest.mock")
-# Compares speeds, with tools that a guest has not.
-NOT_HERE = {"bench"}
+LATE = {"difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback", "unittest.mock"}
 SETTINGS = ("TRACEFAN_SCALE=0.02", "TRACEFAN_GUEST=1", "PYTHONDONTWRITEBYTECODE=1")
-TOOLS = ("setarch", "nice")
+# Where busybox's own would do something else, or go by its name.
+TOOLS = ("cat", "chmod", "cp", "echo", "env", "false", "ls", "mkdir", "mv", "nice", "nm", "rm", "setarch", "sh", "sleep",
+         "sort", "stat", "timeout", "touch", "true", "uname")
 
 
 def list_tests(build, names):
@@ -30,8 +34,8 @@ def list_tests(build, names):
     out = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True).stdout
     for test in json.loads(out)["tests"]:
         properties = {p["name"]: p["value"] for p in test.get("properties", ())}
-        labelled = LABELS.intersection(properties.get("LABELS", ())) and test["name"] not in NOT_HERE
-        wanted = test["name"] in names if names else labelled
+        labels = set(properties.get("LABELS", ()))
+        wanted = test["name"] in names if names else labels & LABELS and not labels & NOT_LABELS
         if wanted and "command" in test:
             command = test["command"]
             # The interpreter itself: what the build found may be a wrapper that picks one.
@@ -41,11 +45,25 @@ def list_tests(build, names):
                    "timeout": float(properties.get("TIMEOUT", 600))}
 
 
+def imported(path):
+    """The modules that a Python file names in its imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return names
+
+
 def python_files():
-    """The interpreter and what of its library the tests load: a hundred files instead of thousands."""
-    code = ("import sys, importlib\n"
-            f"sys.path.insert(0, {str(TREE / 'tests/integration')!r})\n"
-            f"for name in ('harness', *{LATE!r}): importlib.import_module(name)\n"
+    """The interpreter and what of its library the tests load: some hundred files instead of thousands."""
+    wanted = set(LATE)
+    for path in (TREE / "tests").rglob("*.py"):
+        wanted |= imported(path)
+    library = sorted(name for name in wanted if name.partition(".")[0] in sys.stdlib_module_names)
+    code = ("import importlib, sys\n"
+            f"for name in {library!r}: importlib.import_module(name)\n"
             "print(sys.executable)\n"
             "for module in list(sys.modules.values()):\n"
             "    print(getattr(module, '__file__', None) or '')\n"
@@ -60,9 +78,7 @@ def needed_files(build, tests):
         files |= {word for word in test["command"] if word.startswith("/") and os.path.exists(word)}
     for pattern in ("tracefan*", "libtracefan*.so*", "workload_*", "number_consumer", "example-*"):
         files |= {str(p) for p in build.glob(pattern) if p.is_file() and os.access(p, os.X_OK)}
-    which = subprocess.run(["sh", "-c", 'for tool; do command -v "$tool"; done', "sh", *TOOLS],
-                           capture_output=True, text=True).stdout
-    return files | set(which.split())
+    return files | {path for path in map(shutil.which, TOOLS) if path}
 
 
 def main(build, version, names):
