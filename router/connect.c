@@ -57,37 +57,39 @@ static int drop_privileges(struct router *router)
 }
 
 
-static void name_event(struct router *router, const struct merge_event *event, const char *comm_field)
+static void name_event(struct router *router, const struct schema *schema, const void *payload, size_t size, const char *comm_field)
 {
-	struct catalog_event *kind = catalog_by_name(router->catalog, "task", comm_field[0] == 'n' ? "task_rename" : "task_newtask");
-	int tid = kind ? schema_find(&kind->schema, "pid") : -1;
-	int comm = kind ? schema_find(&kind->schema, comm_field) : -1;
-	uint64_t value;
+	int tid = schema_find(schema, "pid");
+	int comm = schema_find(schema, comm_field);
 	const uint8_t *text;
-	size_t size;
+	size_t length;
+	uint64_t value;
 
 	if (tid < 0 || comm < 0)
 		return;
-	if (schema_read_integer(&kind->schema, &kind->schema.fields[tid], event->data, event->size, &value) < 0 ||
-		schema_read_bytes(&kind->schema, &kind->schema.fields[comm], event->data, event->size, &text, &size) < 0)
+	if (schema_read_integer(schema, &schema->fields[tid], payload, size, &value) < 0 ||
+		schema_read_bytes(schema, &schema->fields[comm], payload, size, &text, &length) < 0)
 		return;
-	if (tasks_set(&router->fanout.tasks, (int32_t)value, (const char *)text, size, false) < 0)
+	if (length > RECORD_COMM_SIZE)
+		length = RECORD_COMM_SIZE;
+	if (tasks_set(&router->fanout.tasks, (int32_t)value, (const char *)text, length, false) < 0)
 		log_error("no memory for the name of thread %d", (int32_t)value);
 }
 
-static void on_newtask(void *context, const struct merge_event *event)
+static void on_newtask(void *context, const struct schema *schema, const void *payload, size_t size)
 {
-	name_event(context, event, "comm");
+	name_event(context, schema, payload, size, "comm");
 }
 
-static void on_rename(void *context, const struct merge_event *event)
+static void on_rename(void *context, const struct schema *schema, const void *payload, size_t size)
 {
-	name_event(context, event, "newcomm");
+	name_event(context, schema, payload, size, "newcomm");
 }
 
 /* Asks for one of the session's own events and waits. A recording may lack it, and so may a kernel: then
  * names come from the snapshot alone. */
-static int own_event(struct router *router, const char *system, const char *name, void (*own)(void *, const struct merge_event *))
+static int own_event(struct router *router, const char *system, const char *name,
+	void (*own)(void *, const struct schema *, const void *, size_t))
 {
 	struct control_create create = { .kind = PROBE_TRACEPOINT };
 	struct control_set_enabled enable = { .enabled = 1 };
@@ -167,11 +169,8 @@ static int fresh_names(struct router *router)
 
 static int own_events(struct router *router)
 {
-	int r;
+	int r = tasks_set(&router->fanout.tasks, 0, "<idle>", sizeof("<idle>"), false);
 
-	if (router_text(router))
-		return 0;
-	r = tasks_set(&router->fanout.tasks, 0, "<idle>", sizeof("<idle>"), false);
 	if (r == 0)
 		r = own_event(router, "task", "task_newtask", on_newtask);
 	if (r == 0)

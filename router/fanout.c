@@ -375,7 +375,7 @@ static HOT void take_event(struct fanout *fanout, const struct merge_event *even
 		tell_event(fanout, route, event);
 	/* After it was told: a thread that is renamed still has its old name in the event that says so. */
 	if (route->own)
-		route->own(route->own_context, event);
+		route->own(route->own_context, &route->schema, event->data, event->size);
 }
 
 void fanout_event(struct fanout *fanout, const struct merge_event *event)
@@ -406,13 +406,21 @@ static struct route *text_route(struct fanout *fanout, const struct text_line *l
 	return route;
 }
 
-/* The flag of a name that is known, or 0. */
-static uint8_t text_comm(const struct text_line *line, char comm[RECORD_COMM_SIZE])
+/* The flag of a name that is known, or 0. The kernel prints <...> for a thread that it has not yet seen leaving a
+ * CPU: the first events of a short program have no other name. The session's own events may know it. */
+static uint8_t text_comm(struct fanout *fanout, const struct text_line *line, char comm[RECORD_COMM_SIZE])
 {
+	const struct task *task;
+
 	memset(comm, 0, RECORD_COMM_SIZE);
-	if (line->comm.size == 5 && memcmp(line->comm.at, "<...>", 5) == 0)
+	if (line->comm.size != 5 || memcmp(line->comm.at, "<...>", 5) != 0) {
+		memcpy(comm, line->comm.at, line->comm.size < RECORD_COMM_SIZE - 1 ? line->comm.size : RECORD_COMM_SIZE - 1);
+		return RECORD_COMM;
+	}
+	task = tasks_find(&fanout->tasks, line->pid);
+	if (!task)
 		return 0;
-	memcpy(comm, line->comm.at, line->comm.size < RECORD_COMM_SIZE - 1 ? line->comm.size : RECORD_COMM_SIZE - 1);
+	memcpy(comm, task->comm, RECORD_COMM_SIZE);
 	return RECORD_COMM;
 }
 
@@ -431,7 +439,7 @@ static void text_tell(struct fanout *fanout, struct route *route, const struct t
 	};
 
 	view.flags = (uint8_t)((suspect ? RECORD_SUSPECT : 0) | (joined->partial ? RECORD_PARTIAL : 0));
-	view.flags |= text_comm(line, comm);
+	view.flags |= text_comm(fanout, line, comm);
 	if (line->time < fanout->last_time)
 		view.flags |= RECORD_LATE;
 	else
@@ -463,6 +471,10 @@ int fanout_text(struct fanout *fanout, const struct text_joined *joined)
 	fanout->decoded++;
 	if (route->all_seen != fanout->all_generation)
 		see_route(fanout, route);
-	text_tell(fanout, route, joined, payload, size, suspect || (joined->swallowed && !route->guarded) || joined->doubtful);
+	suspect = suspect || (joined->swallowed && !route->guarded) || joined->doubtful;
+	text_tell(fanout, route, joined, payload, size, suspect);
+	/* A name that may be forged is no better than none. */
+	if (route->own && !suspect)
+		route->own(route->own_context, &route->schema, payload, size);
 	return route->guarded ? TEXT_JOIN_SURE : TEXT_JOIN_DONE;
 }

@@ -75,8 +75,8 @@ struct route {
 	uint64_t told;              /* events of this kind so far */
 	uint64_t hits, missed;      /* dynamic probes: the kernel's own counts as of the last account, before filters */
 	uint32_t all_seen; /* the fan-out's all_generation when the all-events consumers got their traces */
-	/* The session's own use of the event, before the consumers'. */
-	void (*own)(void *context, const struct merge_event *event);
+	/* The session's own use of the event, after the consumers'. */
+	void (*own)(void *context, const struct schema *schema, const void *payload, size_t size);
 	void *own_context;
 	struct route *next_name; /* hash chain of the text lookup */
 };
