@@ -141,6 +141,8 @@ struct story {
 	size_t length;
 };
 
+static void add(struct story *story, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 static void add(struct story *story, const char *format, ...)
 {
 	va_list ap;
