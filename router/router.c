@@ -342,6 +342,8 @@ int router_run(const struct router_options *options)
 	router->options = *options;
 	router->epoll_fd = router->signal_fd = router->listen_fd = router->notify_fd = -1;
 	router->pool = (struct pool_reader){ .pool = SEGMENT_NONE, .free = SEGMENT_NONE, .filled_fd = -1, .free_fd = -1 };
+	/* Zero is standard input; the recording's own comes once a reader has answered. */
+	router->recorder.fd = -1;
 	upstream_init(&router->upstream, router);
 	raise_limits();
 	router->status = connect_reader(router);
