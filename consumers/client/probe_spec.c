@@ -494,6 +494,9 @@ static int parse_argument(struct parser *p)
 	size_t colon = 0, end = 0, fetch = 0;
 	int rc;
 
+	/* Nothing would fetch them, and nobody would be told. */
+	if (spec->kind == PROBE_TRACEPOINT)
+		return fail(p, p->at, "a tracepoint has fields of its own and takes no arguments; a filter begins with \"if\"");
 	if (spec->arg_count == PROBE_SPEC_ARGS_MAX)
 		return fail(p, p->at, "a probe has at most %d arguments", PROBE_SPEC_ARGS_MAX);
 	rc = scan_argument(p, &colon, &end);

@@ -182,6 +182,8 @@ static void errors_with_their_place(void **state)
 		{ "kprobe:a x=:u8", 11, "nothing to fetch" },
 		{ "kprobe:a x=1:", 13, "type is missing" },
 		{ "kprobe:a x=%ax x=%bx", 15, "two arguments" },
+		{ "tracepoint:a:b x=%ax", 15, "no arguments" },
+		{ "tracepoint:a:b iff x", 15, "no arguments" },
 		{ "kprobe:a x=\\\"abc", 12, "not closed" },
 		{ "kprobe:a abcdefghijklmnopqrstuvwxyz0123456=1", 9, "at most 31" },
 		{ "kprobe:a if", 11, "filter is missing" },

@@ -37,6 +37,19 @@ class WrongInput(harness.TestCase):
         self.refused(USAGE, "never", *GOOD, "--overflow", "never")
         self.refused(USAGE, "big", *GOOD, "--ring", "big")
 
+    def test_arguments_where_nothing_fetches_them(self):
+        self.refused(USAGE, "no arguments", "-e", "tracepoint:sched:sched_process_exec name=$comm")
+
+    def test_a_router_without_a_session_leaves_its_input_alone(self):
+        path = pathlib.Path(self.folder, "input")
+        path.touch()
+        with path.open("r+b") as file:
+            result = harness.run([harness.program("tracefan-router"), "--session", "nosuch", "--directory", self.folder],
+                                 stdin=file)
+        self.assertEqual(result.status, 4, result.err)
+        self.assertRegex(result.err, "^tracefan-router: error: session nosuch: .*start tracefan-reader[^\n]*\n$")
+        self.assertEqual(path.read_bytes(), b"")
+
     def test_notation(self):
         self.refused(USAGE, "tracepint", "-e", "tracepint:sched:sched_process_exec")
         self.refused(USAGE, ".", "-e", "")
