@@ -19,6 +19,9 @@
 #define DEFAULT_SESSION   "default"
 #define DEFAULT_RING      (4U << 20)
 
+/* Who waits longer for the session's first word is told so. */
+#define SILENCE_MS 2000
+
 static bool session_name_valid(const char *name)
 {
 	size_t i = 0;
@@ -119,8 +122,13 @@ int attach_welcomed(struct tfan *tfan, bool wait)
 	const struct control_welcome *welcome = (const struct control_welcome *)reply.bytes;
 	int rc;
 
-	if (!wait && poll(&fd, 1, 0) == 0)
-		return -EAGAIN;
+	if (poll(&fd, 1, wait ? SILENCE_MS : 0) == 0) {
+		if (!wait)
+			return -EAGAIN;
+		/* The reader holds the listener for a router that is still to come, or to come back. */
+		connection_note(tfan, TFAN_NOTE_WARNING,
+			"session \"%s\" does not answer, going on waiting: does its tracefan-router run?", tfan->session_name);
+	}
 	do
 		rc = control_receive(tfan->socket, &reply);
 	while (rc == -EINTR);

@@ -50,6 +50,23 @@ class Restart(harness.TestCase):
     def numbers(self, result, wanted):
         return [e["args"]["pid"] for e in result.of(GETPGID) if e["args"]["pid"] in wanted]
 
+    def test_who_comes_while_there_is_no_router_is_told_and_served_later(self):
+        self.session.router.signal(signal.SIGKILL)
+        self.session.router.wait()
+        process = self.session.trace("-e", f"tracepoint:{GETPGID}", "-n", "1", "-o", "json")
+        deadline = time.monotonic() + harness.PATIENCE
+        while "does not answer" not in process.err:
+            self.assertTrue(process.running(), process.err)
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        self.session.router = self.session._start("router")
+        while process.running():
+            os.getpgid(0)
+            self.assertLess(time.monotonic(), deadline, process.err)
+            time.sleep(0.01)
+        self.assertEqual(process.wait().status, 0)
+        self.assertEqual(self.session.stop(), (0, 0))
+
     def test_every_event_once(self):
         # Numbers of our own: others on the machine may make the same calls.
         count = harness.scaled(COUNT)
