@@ -49,19 +49,19 @@ static void intake_show(struct intake *intake, const struct tfan_event *event)
 	}
 }
 
-/* Why the writer takes no more: who reads a pipe may leave when they have seen enough. */
-static void intake_check_output(struct intake *intake)
+void intake_check_output(struct intake *intake)
 {
 	int error = writer_error(intake->output->writer);
 
-	if (error == 0 || intake->stop == INTAKE_OUTPUT)
+	if (error == 0 || intake->told)
 		return;
+	intake->told = true;
 	if (error == -EPIPE || error == -ECANCELED) {
 		intake_stop(intake, INTAKE_OUTPUT);
 		return;
 	}
-	if (intake->status == 0)
-		message("writing to %s: %s", intake->options->write_path ? intake->options->write_path : "standard output", strerror(-error));
+	message("writing to %s: %s", intake->options->write_path ? intake->options->write_path : "standard output",
+		strerror(-error));
 	intake_fail(intake, INTAKE_OUTPUT, EXIT_FAILED);
 }
 

@@ -41,6 +41,7 @@ struct intake {
 	bool lost;      /* a record told of loss */
 	bool flushed;   /* the mark of tfan_flush came by */
 	bool over;      /* nothing more comes */
+	bool told;      /* that the output takes no more */
 	bool abandoned; /* a further signal after the stop: no more waiting for anything */
 };
 
@@ -49,6 +50,9 @@ void intake_run(struct intake *intake);
 
 /* The rest, up to the mark of a tfan_flush that was asked for. */
 void intake_drain(struct intake *intake);
+
+/* Says once why the output takes no more, if so. Who reads a pipe may leave when they have seen enough. */
+void intake_check_output(struct intake *intake);
 
 /* For struct writer: waits until `fd` takes more, or the user gives up (-ECANCELED). */
 int intake_wait_output(void *intake, int fd);

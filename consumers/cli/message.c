@@ -4,6 +4,7 @@
 #include "consumers/cli/escape.h"
 #include "consumers/cli/writer.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,4 +70,12 @@ int message_failure(const struct tfan_failure *failure, const char *text)
 		failure->message && *failure->message ? failure->message : strerror(failure->error));
 	/* The library's classes are the exit statuses. */
 	return failure->category >= TFAN_FAILED && failure->category <= TFAN_BUSY ? (int)failure->category : EXIT_FAILED;
+}
+
+int message_output(int error)
+{
+	if (error == 0 || error == -EPIPE)
+		return EXIT_DONE;
+	message("writing to standard output: %s", strerror(-error));
+	return EXIT_FAILED;
 }

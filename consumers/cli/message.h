@@ -14,4 +14,8 @@ void message_at(const char *text, int position, const char *what);
 /* Tells the library's failure; `text` is what the user gave for it, or NULL. Returns its exit status. */
 int message_failure(const struct tfan_failure *failure, const char *text);
 
+/* Tells the negative errno of a write to standard output, if it is one. Who reads a pipe may leave when they have seen enough.
+ * Returns the exit status that it means. */
+int message_output(int error);
+
 #endif

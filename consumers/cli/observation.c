@@ -176,12 +176,9 @@ static int observation_summarize(struct observation *o)
 
 static int observation_finish_output(struct observation *o)
 {
-	int error = writer_flush(&o->writer);
-
-	if (error == 0 || error == -EPIPE || error == -ECANCELED || o->intake.stop == INTAKE_OUTPUT)
-		return 0;
-	message("writing to %s: %s", o->options->write_path ? o->options->write_path : "standard output", strerror(-error));
-	return EXIT_FAILED;
+	(void)writer_flush(&o->writer);
+	intake_check_output(&o->intake);
+	return o->intake.status;
 }
 
 static int worse(int a, int b)

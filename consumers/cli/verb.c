@@ -5,6 +5,8 @@
 #include "consumers/cli/near_name.h"
 #include "consumers/cli/options.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +71,7 @@ static int verb_unknown(const char *name)
 	return EXIT_USAGE;
 }
 
-int verb_main(int argc, char **argv)
+static int verb_run(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
 
@@ -90,4 +92,14 @@ int verb_main(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	return verb_unknown(name);
+}
+
+/* What went through stdio may have failed at any line, or only now. Other output has its own writer, which is asked by its verb. */
+int verb_main(int argc, char **argv)
+{
+	int status = verb_run(argc, argv), written;
+	bool failed = ferror(stdout);
+
+	written = message_output(fflush(stdout) != 0 ? -errno : failed ? -EIO : 0);
+	return written ? written : status;
 }

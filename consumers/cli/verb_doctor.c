@@ -60,7 +60,7 @@ int verb_doctor(const struct verb *verb, int argc, char **argv)
 	struct doctor_finding findings[DOCTOR_CHECKS];
 	struct options options;
 	struct writer writer;
-	int status;
+	int status, written;
 
 	if (!options_parse(verb, argc, argv, &options, &status))
 		return status;
@@ -78,8 +78,8 @@ int verb_doctor(const struct verb *verb, int argc, char **argv)
 		if (status == EXIT_DONE && findings[i].state == DOCTOR_LACK)
 			status = findings[i].status;
 	}
-	(void)writer_flush(&writer);
+	written = message_output(writer_flush(&writer));
 	writer_close(&writer);
 	options_release(&options);
-	return status;
+	return written ? written : status;
 }

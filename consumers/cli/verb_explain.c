@@ -74,8 +74,7 @@ static int explain_traces(struct tfan *tfan, const struct options *options, stru
 		else
 			explain_text(writer, tfan_trace_name(trace), &explanation);
 	}
-	(void)writer_flush(writer);
-	return EXIT_DONE;
+	return message_output(writer_flush(writer));
 }
 
 int verb_explain(const struct verb *verb, int argc, char **argv)

@@ -50,6 +50,7 @@ static int ls_show(struct tfan *tfan, const struct options *options)
 	struct writer writer;
 	const char *list;
 	size_t count;
+	int status;
 
 	if (tfan_list(tfan, &list) < 0)
 		return message_failure(tfan_failure(tfan), NULL);
@@ -58,10 +59,10 @@ static int ls_show(struct tfan *tfan, const struct options *options)
 		return EXIT_FAILED;
 	}
 	count = ls_write(&writer, list, options->pattern);
-	(void)writer_flush(&writer);
+	status = message_output(writer_flush(&writer));
 	writer_close(&writer);
-	if (count > 0)
-		return EXIT_DONE;
+	if (count > 0 || status != EXIT_DONE)
+		return status;
 	if (options->pattern)
 		message("no event matches '%s'", options->pattern);
 	else

@@ -212,7 +212,7 @@ int verb_status(const struct verb *verb, int argc, char **argv)
 {
 	struct options options;
 	struct writer writer;
-	int status;
+	int status, written;
 
 	if (!options_parse(verb, argc, argv, &options, &status))
 		return status;
@@ -221,7 +221,8 @@ int verb_status(const struct verb *verb, int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	status = options.session ? status_one(&writer, options.session, &options) : status_all(&writer, &options);
+	written = message_output(writer_flush(&writer));
 	writer_close(&writer);
 	options_release(&options);
-	return status;
+	return written ? written : status;
 }

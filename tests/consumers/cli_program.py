@@ -184,9 +184,20 @@ class Ends(unittest.TestCase):
             self.assertTrue(err.startswith(b"PROBE"), err)
 
     def test_the_disk_is_full(self):
-        r = trace("endless", "-w", "/dev/full")
-        self.assertEqual(r.returncode, 1)
-        self.assertEqual(r.stderr.count(b"No space left"), 1)
+        """Found when the buffer is full, after another reason to stop, with the last line, or with a loss besides."""
+        for words in ["endless"], ["plain", "-n", "1"], ["finished"], ["finished", "--", "true"], ["lossy", "--on-loss", "exit"]:
+            for form in "text", "json":
+                with self.subTest(words=words, form=form):
+                    r = trace(*words[:1], "-o", form, "-w", "/dev/full", *words[1:])
+                    self.assertIn(r.returncode, (1, 8))
+                    self.assertEqual(r.stderr.count(b"No space left"), 1)
+
+    def test_the_disk_is_full_for_the_other_verbs(self):
+        for words in ["--help"], ["--version"], ["trace", "--help"], ["doctor"]:
+            with open("/dev/full", "wb") as full, self.subTest(words=words):
+                r = subprocess.run([FAKE, *words], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+                                   timeout=PATIENCE)
+                self.assertEqual((r.returncode, r.stderr.count(b"No space left")), (1, 1))
 
     def test_the_session_ends(self):
         for session, status, words in ("finished", 0, b""), ("stopped", 0, b"by the operator"), \
