@@ -363,7 +363,7 @@ static void filter_widened(struct router *router, const struct pushdown_next *ne
 /* The schemas of a consumer's other traces, each once for each kind of event; *ret is the caller's to free. */
 static int other_schemas(const struct router *router, const struct trace *trace, const struct schema *const **ret, size_t *ret_count)
 {
-	const struct schema **schemas = calloc(router->fanout.route_count + 1, sizeof(*schemas));
+	const struct schema **schemas = calloc(router->fanout.route_count + 1, sizeof(const struct schema *));
 	size_t count = 0;
 
 	if (!schemas)

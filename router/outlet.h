@@ -14,7 +14,7 @@
 #define OUTLET_FILTERS_MAX 4
 /* Room that is left for what is more important: by events for every other record, by records of losses and
  * clocks for the marks of flushes and the end, by marks for the end. */
-#define OUTLET_MARGIN       2048
+#define OUTLET_MARGIN       2048UL
 #define OUTLET_MARGIN_LOST  1024
 #define OUTLET_MARGIN_FLUSH 256
 

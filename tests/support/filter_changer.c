@@ -16,8 +16,8 @@
 #define CHANGER_FIRST (1UL << 24)
 #define CHANGER_COUNT (1UL << 24)
 #define CHANGER_EXTRA (1UL << 16)
-#define CHANGER_WIDTH 8
-#define CHANGER_KINDS 8
+#define CHANGER_WIDTH 8UL
+#define CHANGER_KINDS 8UL
 
 struct changer {
 	struct tfan *tfan;
