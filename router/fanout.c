@@ -117,7 +117,9 @@ static int route_make(struct fanout *fanout, struct catalog_event *event, const 
 	}
 	route->seed = fanout->seed;
 	route->system = strdup(event ? event->system : "");
-	route->name = strndup(name->at, name->size);
+	route->name = calloc(1, name->size + 1);
+	if (route->name && name->size)
+		memcpy(route->name, name->at, name->size);
 	if (route->system && route->name)
 		r = route_schema(fanout, route, body);
 	if (r == 0)

@@ -215,9 +215,14 @@ static int build_string(struct build *build, const char *text, uint32_t *ret)
 
 static int build_line(struct build *build, struct line line, uint32_t *ret)
 {
-	CLEANUP_FREE char *copy = strndup(line.at, line.length);
+	/* No strndup: what is copied from need not end with a NUL. */
+	CLEANUP_FREE char *copy = malloc(line.length + 1);
 
-	return copy ? build_string(build, copy, ret) : -ENOMEM;
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, line.at, line.length);
+	copy[line.length] = '\0';
+	return build_string(build, copy, ret);
 }
 
 static int build_add(struct build *build, const struct schema_field *field)

@@ -14,7 +14,7 @@ struct upstream_waiting {
 	struct upstream_waiting *next;
 	int fds[CONTROL_FDS_MAX];
 	unsigned int fd_count;
-	char bytes[];
+	_Alignas(uint64_t) char bytes[]; /* a message, read by its header */
 };
 
 static void waiting_free(struct upstream *upstream, struct upstream_waiting *waiting)
