@@ -150,7 +150,7 @@ static void list_answered(void *context, const struct upstream_request *request,
 		return;
 	status.status = answer_from_reader(reply, &status.failure);
 	answer_send(router, consumer, &status, CONTROL_LIST, sizeof(status), request->consumer_cookie,
-		reply ? reply->fds : NULL, status.status ? 0 : reply->fd_count);
+		reply ? reply->fds : NULL, reply && !status.status ? reply->fd_count : 0);
 }
 
 static void on_list(struct router *router, struct consumer *consumer, struct control_message *message)

@@ -26,7 +26,7 @@ int merge_init(struct merge *merge, uint32_t cpu_count, const struct page_layout
 
 void merge_release(struct merge *merge)
 {
-	for (uint32_t i = 0; i < merge->lane_count; i++)
+	for (uint32_t i = 0; merge->lanes && i < merge->lane_count; i++)
 		free(merge->lanes[i].queue);
 	free(merge->lanes);
 	free(merge->heap);

@@ -42,7 +42,7 @@ static size_t claims(const struct route *route, const struct filter_program **pr
 
 char *pushdown_text(const struct route *route, bool *ret_exact)
 {
-	CLEANUP_FREE const struct filter_program **programs = calloc(2 * (size_t)route->trace_count + 1, sizeof(*programs));
+	CLEANUP_FREE const struct filter_program **programs = calloc(2 * (size_t)route->trace_count + 1, sizeof(struct filter_program *));
 	struct filter_program *all = NULL;
 	char *text = NULL;
 	bool everything;

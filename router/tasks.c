@@ -11,12 +11,14 @@
 static size_t place_of(const struct tasks *tasks, int32_t tid)
 {
 	/* Fibonacci hashing: thread ids are dense, so the multiplication alone spreads them. */
-	return ((uint32_t)tid * 2654435769U) & (tasks->room - 1);
+	uint32_t hash = (uint32_t)tid * 2654435769U;
+
+	return hash & (tasks->room - 1);
 }
 
 static struct task *places_create(size_t room)
 {
-	struct task *places = malloc(room * sizeof(*places));
+	struct task *places = calloc(room, sizeof(*places));
 
 	for (size_t i = 0; places && i < room; i++)
 		places[i].tid = -1;
