@@ -18,7 +18,7 @@
 /* Gives the target a copy of exactly `size` bytes, with `mask` flipped in the byte `at`. */
 static int run(const uint8_t *bytes, size_t size, size_t at, uint8_t mask)
 {
-	uint8_t *copy = malloc(size + 1);
+	uint8_t *copy = malloc(size ? size : 1);
 
 	if (!copy && size)
 		return -ENOMEM;
