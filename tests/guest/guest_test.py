@@ -45,22 +45,33 @@ def list_tests(build, names):
                    "timeout": float(properties.get("TIMEOUT", 600))}
 
 
-def imported(path):
-    """The modules that a Python file names in its imports."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+def trees():
+    """Every Python file of the tests, parsed."""
+    for path in (TREE / "tests").rglob("*.py"):
+        yield ast.parse(path.read_text())
+
+
+def imported(tree):
+    """The modules that a file names in its imports."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
-    return names
+            yield node.module
+
+
+def programs(build):
+    """What the tests run of the build folder: each program whose name stands in one of them, and the examples."""
+    words = {node.value for tree in trees() for node in ast.walk(tree)
+             if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    names = words & {path.name for path in build.iterdir() if path.is_file() and os.access(path, os.X_OK)}
+    more = [path for pattern in ("libtracefan*.so*", "example-*") for path in build.glob(pattern)]
+    return {str(path) for path in (*(build / name for name in names), *more)}
 
 
 def python_files():
     """The interpreter and what of its library the tests load: some hundred files instead of thousands."""
-    wanted = set(LATE)
-    for path in (TREE / "tests").rglob("*.py"):
-        wanted |= imported(path)
+    wanted = LATE.union(*map(imported, trees()))
     library = sorted(name for name in wanted if name.partition(".")[0] in sys.stdlib_module_names)
     code = ("import importlib, sys\n"
             f"for name in {library!r}: importlib.import_module(name)\n"
@@ -73,11 +84,9 @@ def python_files():
 
 
 def needed_files(build, tests):
-    files = python_files() | {str(TREE / "tests"), str(HERE / "guest_run.py")}
+    files = python_files() | programs(build) | {str(TREE / "tests"), str(HERE / "guest_run.py")}
     for test in tests:
         files |= {word for word in test["command"] if word.startswith("/") and os.path.exists(word)}
-    for pattern in ("tracefan*", "libtracefan*.so*", "workload_*", "number_consumer", "example-*"):
-        files |= {str(p) for p in build.glob(pattern) if p.is_file() and os.access(p, os.X_OK)}
     return files | {path for path in map(shutil.which, TOOLS) if path}
 
 
