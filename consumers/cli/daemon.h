@@ -12,6 +12,7 @@ struct daemon {
 	int pidfd;  /* readable once it has ended */
 	bool ended;
 	int status; /* exit status, or 128 + signal */
+	bool told;  /* the user of such a signal */
 };
 
 #define DAEMON_NONE { .pidfd = -1 }

@@ -132,13 +132,23 @@ static const char *private_session_group(void)
 
 /* ---- starting ---- */
 
-static int private_session_started(const struct daemon *daemon, int r)
+/* What was killed can't have said why. */
+static void private_session_tell_death(struct daemon *daemon)
+{
+	if (daemon->status < 128 || daemon->told)
+		return;
+	daemon->told = true;
+	message("%s was killed by signal %d", daemon->name, daemon->status - 128);
+}
+
+static int private_session_started(struct daemon *daemon, int r)
 {
 	if (r < 0) {
 		message("can't start %s: %s", daemon->name, strerror(-r));
 		return EXIT_FAILED;
 	}
-	/* It has said why; its statuses mean what ours do. */
+	private_session_tell_death(daemon);
+	/* It has said why, otherwise; its statuses mean what ours do. */
 	return r > EXIT_LOST ? EXIT_FAILED : r;
 }
 
@@ -245,7 +255,7 @@ bool private_session_broken(struct private_session *session)
 	if (reader->status < 128)
 		message("%s has ended with status %d", reader->name, reader->status);
 	else
-		message("%s was killed by signal %d", reader->name, reader->status - 128);
+		private_session_tell_death(reader);
 	return true;
 }
 
@@ -284,9 +294,10 @@ int private_session_stop(struct private_session *session)
 	session->owner = -1;
 	reader = daemon_finish(&session->reader, deadline);
 	router = daemon_finish(&session->router, deadline);
-	if (reader >= 128) {
+	private_session_tell_death(&session->reader);
+	private_session_tell_death(&session->router);
+	if (reader >= 128)
 		private_session_remove(session);
-	}
 	session->reader.pid = 0;
 	session->router.pid = 0;
 	/* The user's own folder goes with the last session in it; /run/tracefan belongs to the system. */

@@ -14,10 +14,12 @@
 /* The file is opened here, with this user's rights and umask; the router only ever sees the descriptor. */
 static int verb_record_to(const struct options *options)
 {
-	struct private_session_config private_session = { .source = options->source, .interval = options->interval };
+	struct private_session_config private_session = PRIVATE_SESSION_LIVE;
 	struct observation_config config = { .options = options, .private_session = &private_session, .hidden = true };
 	int status;
 
+	private_session.source = options->source;
+	private_session.interval = options->interval;
 	/* Before an old recording is overwritten for nothing. */
 	if (geteuid() != 0) {
 		message("recording needs root: run it with sudo");

@@ -202,6 +202,26 @@ class PrivateSession(unittest.TestCase):
         self.assertEqual(len(removal), 1)
         self.assertEqual(self.option(removal[0], "--session"), self.option(self.start_of("tracefan-reader"), "--session"))
 
+    def test_who_is_killed_is_told_of_at_any_time(self):
+        die, ready_then_die = "os.kill(os.getpid(), 9)\n", "ready()\nos.kill(os.getpid(), 9)\n"
+        for daemon, body in ("reader", die), ("reader", ready_then_die), ("reader", READER + die), ("router", die), \
+                ("router", ready_then_die):
+            with self.subTest(daemon=daemon, body=body):
+                self.script("tracefan-reader", READER)
+                self.script("tracefan-router", ROUTER_ENDS)
+                self.script(f"tracefan-{daemon}", body)
+                r = self.trace("-n", "1")
+                self.assertEqual(r.returncode, 1)
+                self.assertEqual(r.stderr.count(f"tracefan-{daemon} was killed by signal 9\n".encode()), 1, r.stderr)
+
+    def test_what_they_say_is_seen_whatever_the_verb(self):
+        self.script("tracefan-router", 'print("the disk is full", file=sys.stderr)\n' + ROUTER_ENDS)
+        for words in ["trace", "-e", "tracepoint:a:b", "-n", "1"], ["replay", "-e", "a:b", "-n", "1", "x"], \
+                ["record", "-e", "tracepoint:a:b", "-d", "0.05", "-o", str(self.folder / "recording")]:
+            with self.subTest(words=words):
+                r = self.run_it(*words)
+                self.assertEqual((r.returncode, r.stderr.count(b"the disk is full\n")), (0, 1), r.stderr)
+
     def test_a_failure_at_the_end_is_the_exit_status(self):
         self.script("tracefan-reader", READER + "sys.exit(7)\n")
         self.assertEqual(self.trace("-n", "1").returncode, 7)
