@@ -256,7 +256,7 @@ class Gate:
         # Both ends, so that neither side's open waits and no end of file comes before its time.
         self._ready = os.open(self.ready, os.O_RDWR | os.O_CLOEXEC)
         self._go = os.open(self.go, os.O_RDWR | os.O_CLOEXEC)
-        self.words = ["sh", "-c", 'echo > "$1"; read -r line < "$2"', "gate", str(self.ready), str(self.go)]
+        self.words = ["sh", "-c", 'exec 3< "$2"; echo > "$1"; read -r line <&3', "gate", str(self.ready), str(self.go)]
 
     def wait(self, process):
         """Waits until the command was started by `process`, which must not end before."""
