@@ -290,6 +290,11 @@ int connect_reader(struct router *router)
 		return status;
 	control_header_init(&hello.header, CONTROL_ROUTER, sizeof(hello), ++router->upstream.next_cookie);
 	r = control_call(router->upstream.fd, &hello, NULL, 0, &reply);
+	if (r == -ECONNRESET) {
+		log_error("session %s: the reader closed the connection: another tracefan-router serves the session already",
+			router->options.session);
+		return EXIT_BUSY;
+	}
 	if (r < 0) {
 		log_error("greeting the reader: %s", strerror(-r));
 		return EXIT_FAILED;

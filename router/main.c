@@ -25,7 +25,7 @@ static const char help[] =
 	"  -V, --version     show the version and exit\n"
 	"\n"
 	"Exit status: 0 the session ended; 1 failed while running; 2 wrong usage; 3 not permitted;\n"
-	"4 no such session. See tracefan-router(8).\n";
+	"4 no such session; 7 another router serves it. See tracefan-router(8).\n";
 
 /* The user to become. Returns 0 or an exit status; logs why. */
 static int find_user(const char *name, struct router_options *options)

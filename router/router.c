@@ -71,8 +71,10 @@ void router_accounted(struct router *router, const struct ledger_session *sessio
 {
 	if (!router->ending || router->ended)
 		return;
-	if (session)
+	if (session) {
 		router->end.session = *session;
+		router->end.accounted = 1;
+	}
 	router->ended = true;
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		if (c->state != CONSUMER_READY)

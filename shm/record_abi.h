@@ -107,7 +107,7 @@ _Static_assert(sizeof(struct ledger_session) == 40, "session ledger");
 
 struct record_end {
 	uint32_t reason; /* enum end_reason */
-	uint32_t reserved;
+	uint32_t accounted; /* 1: `session` holds the kernel's counts; 0: nobody was there to ask for them */
 	struct ledger_session session;
 	char message[128]; /* NUL-terminated */
 };

@@ -114,7 +114,7 @@ static int take_end(struct tfan *tfan)
 
 	memcpy(&end, event_payload(&tfan->event), sizeof(end));
 	tfan->end_ledger = end.session;
-	tfan->has_end_ledger = true;
+	tfan->has_end_ledger = end.accounted;
 	memcpy(tfan->event.end_message, end.message, sizeof(end.message));
 	tfan->event.end_message[sizeof(end.message) - 1] = '\0';
 	tfan->event.end_reason = end.reason;

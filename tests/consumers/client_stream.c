@@ -344,7 +344,7 @@ static void the_session_ends(void **state)
 	struct fixture *f = *state;
 	const struct tfan_event *event;
 	struct tfan_session_ledger ledger;
-	struct record_end end = { .reason = END_ERROR, .session = { .committed = 9, .decoded = 8, .lost_kernel = 1 },
+	struct record_end end = { .reason = END_ERROR, .accounted = 1, .session = { .committed = 9, .decoded = 8, .lost_kernel = 1 },
 		.message = "the instance was removed" };
 	enum tfan_end_reason reason;
 	const char *message;
