@@ -92,6 +92,36 @@ int tfan_event_i64(const struct tfan_event *event, size_t i, int64_t *ret)
 	return rc;
 }
 
+/* The part of tfan_event_integers from the first field on that is not one load; so that the other part is a loop
+ * and nothing else. */
+static __attribute__((noinline)) void integers_checked(const struct tfan_event *event, uint64_t *ret, size_t from,
+	size_t count)
+{
+	for (size_t i = from; i < count; i++) {
+		if (event_integer(event, &event->part->fields[i], &ret[i]) < 0)
+			ret[i] = 0;
+	}
+}
+
+int tfan_event_integers(const struct tfan_event *event, uint64_t *ret, size_t count)
+{
+	const struct trace_part *part = event->part;
+	const uint8_t *payload = event_payload(event);
+	const struct field *fields;
+	size_t i = 0;
+
+	if (event->kind != TFAN_EVENT || !part || count > part->field_count)
+		return -EINVAL;
+	fields = part->fields;
+	if (event->direct) {
+		for (; i < count && fields[i].access != FIELD_CHECKED; i++)
+			ret[i] = event_load(payload, &fields[i]);
+	}
+	if (i != count)
+		integers_checked(event, ret, i, count);
+	return 0;
+}
+
 int tfan_event_bytes(const struct tfan_event *event, size_t i, const void **ret, size_t *ret_size)
 {
 	const struct field *field = event_field(event, i);

@@ -47,19 +47,25 @@ static inline const struct field *event_field(const struct tfan_event *event, si
 /* The part of event_integer for fields that are not one load. */
 int event_integer_checked(const struct tfan_event *event, const struct field *field, uint64_t *ret);
 
+/* The value of a field that is read by one load. */
+static inline uint64_t event_load(const uint8_t *payload, const struct field *field)
+{
+	uint64_t bits;
+
+	memcpy(&bits, payload + field->window, sizeof(bits));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	bits <<= field->shift;
+#endif
+	return field->access == FIELD_SIGNED ? (uint64_t)((int64_t)bits >> field->shift) : bits >> field->shift;
+}
+
 /* An integer field's 64 bits, signed fields extended. The whole payload was compared with direct_size when the
  * record was taken, so that nothing is left to be checked here. Returns as schema_read_integer. */
 static inline int event_integer(const struct tfan_event *event, const struct field *field, uint64_t *ret)
 {
-	uint64_t bits;
-
 	if (__builtin_expect(!event->direct || field->access == FIELD_CHECKED, 0))
 		return event_integer_checked(event, field, ret);
-	memcpy(&bits, event_payload(event) + field->window, sizeof(bits));
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	bits <<= field->shift;
-#endif
-	*ret = field->access == FIELD_SIGNED ? (uint64_t)((int64_t)bits >> field->shift) : bits >> field->shift;
+	*ret = event_load(event_payload(event), field);
 	return 0;
 }
 

@@ -24,8 +24,9 @@ struct consumer {
 	size_t connection_count;
 	int epoll;
 	uint64_t wanted, events, lost, sum;
-	const struct tfan_trace *trace; /* of the last event, and its fields */
+	const struct tfan_trace *trace; /* of the last event, how many fields it has, and their values */
 	size_t fields;
+	uint64_t *values;
 	uint64_t *ages; /* NULL: nobody asked */
 };
 
@@ -101,24 +102,37 @@ static int add_all(struct consumer *consumer)
 	return r;
 }
 
-static void take_event(struct consumer *consumer, const struct tfan_event *event)
+/* Another trace's events come. Returns 0 or -1. */
+static int change_trace(struct consumer *consumer, const struct tfan_trace *trace)
+{
+	size_t count = tfan_field_count(trace);
+	uint64_t *values = realloc(consumer->values, (count + 1) * sizeof(*values));
+
+	if (!values)
+		return fail(NULL, "fields");
+	consumer->values = values;
+	consumer->fields = count;
+	consumer->trace = trace;
+	return 0;
+}
+
+static int take_event(struct consumer *consumer, const struct tfan_event *event)
 {
 	const struct tfan_trace *trace = tfan_event_trace(event);
-	uint64_t value, sum = tfan_event_time(event) + (uint64_t)tfan_event_pid(event) +
-			      (uint64_t)tfan_event_cpu(event);
+	uint64_t sum = tfan_event_time(event) + (uint64_t)tfan_event_pid(event) +
+		       (uint64_t)tfan_event_cpu(event);
 
-	if (trace != consumer->trace) {
-		consumer->trace = trace;
-		consumer->fields = tfan_field_count(trace);
-	}
-	for (size_t i = 0; i < consumer->fields; i++) {
-		if (tfan_event_u64(event, i, &value) == 0)
-			sum += value;
-	}
+	if (trace != consumer->trace && change_trace(consumer, trace) < 0)
+		return -1;
+	if (tfan_event_integers(event, consumer->values, consumer->fields) < 0)
+		return fail(NULL, "an event without its fields");
+	for (size_t i = 0; i < consumer->fields; i++)
+		sum += consumer->values[i];
 	consumer->sum += sum;
 	if (consumer->ages && consumer->events < consumer->wanted)
 		consumer->ages[consumer->events] = now(CLOCK_MONOTONIC) - tfan_event_time(event);
 	consumer->events++;
+	return 0;
 }
 
 static void take_lost(struct consumer *consumer, const struct tfan_event *event)
@@ -136,10 +150,10 @@ static int take(struct consumer *consumer, struct tfan *tfan)
 	int r;
 
 	while ((r = tfan_next(tfan, &event)) == 1) {
-		if (tfan_event_kind(event) == TFAN_EVENT)
-			take_event(consumer, event);
-		else if (tfan_event_kind(event) == TFAN_LOST)
+		if (tfan_event_kind(event) == TFAN_LOST)
 			take_lost(consumer, event);
+		else if (tfan_event_kind(event) == TFAN_EVENT && take_event(consumer, event) < 0)
+			return -1;
 		if (consumer->events + consumer->lost >= consumer->wanted)
 			return 0;
 	}
@@ -230,6 +244,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < consumer.connection_count; i++)
 		tfan_close(consumer.connections[i]);
 	free(consumer.connections);
+	free(consumer.values);
 	free(consumer.ages);
 	(void)close(consumer.epoll);
 	return r == 0 ? 0 : 1;

@@ -136,6 +136,34 @@ static void events_come_with_their_fields(void **state)
 	assert_none(f);
 }
 
+static void integers_come_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_payload payload = fake_payload(5, "/etc/hosts");
+	size_t count = tfan_field_count(f->trace);
+	uint64_t values[16], one;
+	const struct tfan_event *event;
+
+	assert_in_range(count, 3, 15);
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 12345, -7);
+	/* Cut: some fields lie outside. */
+	fake_router_record(&f->router, RECORD_EVENT, tfan_trace_id(f->trace), 1, &payload, 12);
+	fake_router_publish(&f->router);
+	for (int i = 0; i < 2; i++) {
+		event = next(f, TFAN_EVENT);
+		memset(values, 0xff, sizeof(values));
+		assert_int_equal(tfan_event_integers(event, values, count), 0);
+		for (size_t k = 0; k < count; k++) {
+			if (tfan_event_u64(event, k, &one) < 0)
+				one = 0;
+			assert_true(values[k] == one);
+		}
+		assert_true(values[count] == UINT64_MAX);
+		assert_int_equal(tfan_event_integers(event, values, count + 1), -EINVAL);
+	}
+	assert_none(f);
+}
+
 static void the_descriptor_tells_when_there_is_more(void **state)
 {
 	struct fixture *f = *state;
@@ -719,6 +747,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(attach_says_what_was_asked, setup),
 		TEST(events_come_with_their_fields, setup_trace),
+		TEST(integers_come_at_once, setup_trace),
 		TEST(the_descriptor_tells_when_there_is_more, setup_trace),
 		TEST(an_interval_keeps_the_descriptor_quiet, setup),
 		TEST(an_interval_ends, setup),
