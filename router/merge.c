@@ -8,7 +8,7 @@ int merge_init(struct merge *merge, uint32_t cpu_count, const struct page_layout
 {
 	memset(merge, 0, sizeof(*merge));
 	merge->lanes = calloc(cpu_count, sizeof(*merge->lanes));
-	merge->heap = calloc(cpu_count, sizeof(struct merge_lane *));
+	merge->heap = calloc(cpu_count, sizeof(*merge->heap));
 	if ((!merge->lanes || !merge->heap) && cpu_count) {
 		merge_release(merge);
 		return -ENOMEM;
@@ -19,7 +19,7 @@ int merge_init(struct merge *merge, uint32_t cpu_count, const struct page_layout
 	for (uint32_t i = 0; i < cpu_count; i++) {
 		merge->lanes[i].cpu = i;
 		merge->lanes[i].slot = MERGE_NO_SLOT;
-		merge->heap[i] = &merge->lanes[i];
+		merge->heap[i].lane = &merge->lanes[i];
 	}
 	return 0;
 }
@@ -138,82 +138,82 @@ static bool lane_fill(struct merge *merge, struct merge_lane *lane)
 	return true;
 }
 
-/* What is known of a lane: its head's time, or, when it has none, the least time that it may still get. */
 static uint64_t lane_time(const struct merge_lane *lane)
 {
 	return lane->open ? lane->head.time : lane_horizon(lane);
 }
 
-static bool lane_before(const struct merge_lane *a, const struct merge_lane *b)
+static inline bool place_before(const struct merge_place *a, const struct merge_place *b)
 {
-	const uint64_t x = lane_time(a), y = lane_time(b);
-
-	return x < y || (x == y && a->cpu < b->cpu);
+	return a->time < b->time || (a->time == b->time && a->lane->cpu < b->lane->cpu);
 }
 
-/* The earlier one of the two lanes below `place`; lane_count: there is none. */
-static uint32_t heap_below(const struct merge *merge, uint32_t place)
+/* The earlier one of the two places below `place`; lane_count: there is none. */
+static inline uint32_t heap_below(const struct merge *merge, uint32_t place)
 {
 	const uint32_t left = 2 * place + 1, right = left + 1;
 
-	if (right < merge->lane_count && lane_before(merge->heap[right], merge->heap[left]))
-		return right;
+	if (right < merge->lane_count)
+		return place_before(&merge->heap[right], &merge->heap[left]) ? right : left;
 	return left < merge->lane_count ? left : merge->lane_count;
 }
 
-/* Moves the lane at `place` down to where it belongs. */
-static void heap_sink(struct merge *merge, uint32_t place)
+/* Moves what is at `place` down to where it belongs. */
+static inline void heap_sink(struct merge *merge, uint32_t place)
 {
-	struct merge_lane *lane = merge->heap[place];
+	const struct merge_place moved = merge->heap[place];
 
 	for (;;) {
 		const uint32_t below = heap_below(merge, place);
 
-		if (below == merge->lane_count || !lane_before(merge->heap[below], lane))
+		if (below == merge->lane_count || !place_before(&merge->heap[below], &moved))
 			break;
 		merge->heap[place] = merge->heap[below];
 		place = below;
 	}
-	merge->heap[place] = lane;
+	merge->heap[place] = moved;
 }
 
 /* Puts the heap in order. Every lane that has a slot queued has a head then. */
-static void heap_settle(struct merge *merge)
+static void heap_make(struct merge *merge)
 {
-	if (merge->disordered) {
-		for (uint32_t i = 0; i < merge->lane_count; i++)
-			(void)lane_fill(merge, &merge->lanes[i]);
-		for (uint32_t i = merge->lane_count / 2; i--;)
-			heap_sink(merge, i);
-		merge->disordered = false;
-	} else if (merge->current) {
-		(void)lane_fill(merge, merge->current);
-		heap_sink(merge, 0);
+	for (uint32_t i = 0; i < merge->lane_count; i++) {
+		struct merge_lane *lane = merge->heap[i].lane;
+
+		(void)lane_fill(merge, lane);
+		merge->heap[i].time = lane_time(lane);
 	}
+	for (uint32_t i = merge->lane_count / 2; i--;)
+		heap_sink(merge, i);
+	merge->disordered = false;
 }
 
 /* The first time at which an event of the top lane has to wait for one of another lane. */
-static uint64_t heap_limit(const struct merge *merge)
+static inline uint64_t heap_limit(const struct merge *merge)
 {
 	const uint32_t below = heap_below(merge, 0);
-	const struct merge_lane *other;
-	uint64_t time;
+	const struct merge_place *other = &merge->heap[below];
 
 	if (below == merge->lane_count)
 		return UINT64_MAX;
-	other = merge->heap[below];
-	time = lane_time(other);
-	return merge->heap[0]->cpu < other->cpu && time < UINT64_MAX ? time + 1 : time;
+	return merge->heap[0].lane->cpu < other->lane->cpu && other->time < UINT64_MAX ? other->time + 1 : other->time;
 }
 
 int merge_next_slow(struct merge *merge, struct merge_event *ret)
 {
-	struct merge_lane *lane;
+	struct merge_lane *lane = merge->current;
 
 	if (!merge->lane_count)
 		return 0;
-	heap_settle(merge);
-	lane = merge->heap[0];
+	if (merge->disordered) {
+		heap_make(merge);
+	} else if (lane) {
+		if (!lane->open)
+			(void)lane_fill(merge, lane);
+		merge->heap[0].time = lane_time(lane);
+		heap_sink(merge, 0);
+	}
+	lane = merge->heap[0].lane;
 	if (!lane->open) {
 		merge->current = NULL;
 		return 0;
@@ -222,12 +222,10 @@ int merge_next_slow(struct merge *merge, struct merge_event *ret)
 	merge->limit = heap_limit(merge);
 	lane->told++;
 	lane->last_time = lane->head.time;
-	*ret = (struct merge_event){
-		.data = lane->head.data,
-		.size = lane->head.size,
-		.cpu = lane->cpu,
-		.time = lane->head.time,
-	};
+	ret->data = lane->head.data;
+	ret->size = lane->head.size;
+	ret->cpu = lane->cpu;
+	ret->time = lane->head.time;
 	return 1;
 }
 

@@ -52,7 +52,10 @@ struct merge_hooks {
 
 struct merge {
 	struct merge_lane *lanes;
-	struct merge_lane **heap; /* all of them */
+	struct merge_place {
+		uint64_t time; /* what is known of the lane: its head's, or the least that it may still get */
+		struct merge_lane *lane;
+	} *heap; /* all of them */
 	bool disordered;          /* lanes got slots or another horizon: the heap has to be made anew */
 	uint32_t lane_count;
 	const struct page_layout *layout;

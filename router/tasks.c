@@ -56,7 +56,7 @@ static int tasks_grow(struct tasks *tasks)
 		for (size_t i = 0; i < tasks->room; i++)
 			tasks->places[i].tid = -1;
 		tasks->count = 0;
-		tasks->last = NULL;
+		memset(tasks->recent, 0, sizeof(tasks->recent));
 		return 0;
 	}
 	bigger.places = places_create(bigger.room);
@@ -69,7 +69,7 @@ static int tasks_grow(struct tasks *tasks)
 	free(tasks->places);
 	tasks->places = bigger.places;
 	tasks->room = bigger.room;
-	tasks->last = NULL;
+	memset(tasks->recent, 0, sizeof(tasks->recent));
 	return 0;
 }
 
@@ -106,6 +106,6 @@ const struct task *tasks_find_slow(struct tasks *tasks, int32_t tid)
 	task = find_place(tasks, tid);
 	if (task->tid != tid)
 		return NULL;
-	tasks->last = task;
+	tasks->recent[(uint32_t)tid % TASKS_RECENT] = task;
 	return task;
 }

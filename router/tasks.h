@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TASKS_RECENT 64
+
 struct task {
 	int32_t tid; /* -1: an empty place */
 	char comm[RECORD_COMM_SIZE]; /* NUL-padded */
@@ -16,7 +18,9 @@ struct task {
 struct tasks {
 	struct task *places; /* open addressing; a power of two */
 	size_t room, count;
-	struct task *last;   /* the last one found: runs of events of one thread are common */
+	/* Those found last, by the low bits of their ids: the threads that run now, one on each CPU, come again and
+	 * again. */
+	struct task *recent[TASKS_RECENT];
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -32,9 +36,9 @@ const struct task *tasks_find_slow(struct tasks *tasks, int32_t tid);
 /* The thread, or NULL when its name isn't known. Valid until the next tasks_set. */
 static inline const struct task *tasks_find(struct tasks *tasks, int32_t tid)
 {
-	if (tasks->last && tasks->last->tid == tid)
-		return tasks->last;
-	return tasks_find_slow(tasks, tid);
+	const struct task *task = tasks->recent[(uint32_t)tid % TASKS_RECENT];
+
+	return task && task->tid == tid ? task : tasks_find_slow(tasks, tid);
 }
 
 #endif
