@@ -85,13 +85,22 @@ static int get_number(int dir, const char *file, uint64_t *ret)
 	return 0;
 }
 
+/* Large enough that the reading of a full one costs little for each event. Not larger, because for
+ * one event a whole one is cleared and copied, too, and because what is in the one that is being
+ * filled is copied event by event. */
+#define SUBBUF_USUAL (16U << 10)
+
 static int set_subbuf_size(struct instance *instance, uint64_t wish)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), effective;
+	uint64_t size = wish ? wish : page > SUBBUF_USUAL ? page : SUBBUF_USUAL;
 	int r = 0;
 
-	if (wish && wish != page)
-		r = set_number(instance->dir, "buffer_subbuf_size_kb", wish / 1024);
+	if (size != page)
+		r = set_number(instance->dir, "buffer_subbuf_size_kb", size / 1024);
+	/* Who asked for nothing is not told that it can't be had. */
+	if (r < 0 && !wish)
+		r = 0;
 	if (r == -ENOENT)
 		log_note(
 			"this kernel's sub-buffers have %llu bytes, the wished %llu need Linux 6.8",

@@ -29,7 +29,7 @@ struct instance {
 /* What the command line asks for; `instance_create` says in the log what it had to change. */
 struct instance_wish {
 	uint64_t buffer_size;
-	uint64_t subbuf_size; /* 0: the kernel's choice */
+	uint64_t subbuf_size; /* 0: the usual one, where the kernel lets choose */
 };
 
 /* Makes and sets up the instance of a session, taking `root` over on success. What a dead reader of

@@ -21,8 +21,8 @@ const char options_usage[] =
 	"      --directory DIR     where the session's sockets live (default /run/tracefan)\n"
 	"      --source raw|text   what to read from tracefs (default raw)\n"
 	"      --buffer-size SIZE  kernel buffer of each CPU (default 8M)\n"
-	"      --subbuf-size SIZE  the kernel's sub-buffers (default 4K)\n"
-	"      --interval MS       pace of draining under load (default 1)\n"
+	"      --subbuf-size SIZE  the kernel's sub-buffers (default 16K)\n"
+	"      --interval MS       pace of draining under load (default 4)\n"
 	"      --pool SIZE         shared memory between reader and router (default 1M)\n"
 	"      --group NAME        group that may attach (default tracefan, if it exists)\n"
 	"      --router-user USER  who the router runs as (default tracefan-router, if it\n"
@@ -279,7 +279,7 @@ int options_parse(
 		.directory = "/run/tracefan",
 		.buffer_size = UINT64_C(8) << 20,
 		.pool_size = UINT64_C(1) << 20,
-		.interval = 1000000,
+		.interval = 4000000,
 		.owner_fd = -1,
 	};
 	bool chosen = false;

@@ -32,7 +32,7 @@ struct reader_options {
 	const char *router_user; /* NULL: the default */
 	const char *tracefs;     /* NULL: where it is mounted */
 	uint64_t buffer_size;    /* bytes per CPU */
-	uint64_t subbuf_size;    /* bytes; 0: the kernel's page */
+	uint64_t subbuf_size;    /* bytes; 0: the usual */
 	uint64_t pool_size;      /* bytes */
 	uint64_t interval;       /* ns */
 	int owner_fd;            /* -1: none */

@@ -53,7 +53,7 @@ struct raw {
 	uint32_t quiet;    /* sweeps in a row that found nothing, while stopping */
 	uint32_t moved;    /* sub-buffers of the last sweep */
 	uint64_t woken;    /* when the last sweep that a wake-up caused began */
-	uint64_t gap;      /* ns between wake-ups, a running mean of no more than an interval */
+	uint64_t gap;      /* ns between wake-ups, a running mean */
 	uint32_t calm;     /* loaded sweeps in a row that moved little */
 	uint32_t patience; /* how many of them there have to be before the next try to wait */
 	uint64_t swept;    /* T of the last sweep */

@@ -31,12 +31,14 @@
 
 /* A sweep that moved more than this many sub-buffers is load. */
 #define LOAD_MOVED 4
-/* More than so many wake-ups in an interval, on average, are load. */
-#define LOAD_WAKE_UPS 4
+/* Wake-ups that are no further apart than this, on average, are load; and what a pause counts for
+ * at most. */
+#define LOAD_GAP   250000
+#define LOAD_PAUSE 1000000
 /* How many intervals pass between two tries to wait, at most. */
 #define PATIENCE_MAX 64
-/* The router is woken in the middle of a sweep when so many sub-buffers wait for it. */
-#define WAKE_MOVED  16
+/* The router is woken in the middle of a sweep when so many bytes wait for it. */
+#define WAKE_BYTES  (64U << 10)
 #define BACKOFF_MAX 100000000
 /* How many sweeps in a row, an interval apart, have to find nothing before a stopped session counts
  * as drained: an event that was being written when its probe was disabled is committed by then. */
@@ -100,7 +102,7 @@ static int sweep(struct raw *raw, uint64_t *ret_time, bool *ret_empty)
 		r = raw_round(raw, &moved);
 		raw->moved += moved;
 		waiting += moved;
-		if (waiting >= WAKE_MOVED) {
+		if (waiting * raw->subbuf_size >= WAKE_BYTES) {
 			(void)pool_writer_wake(raw->base.pool);
 			waiting = 0;
 		}
@@ -142,19 +144,19 @@ static void go_idle(struct raw *raw, uint64_t deadline)
 	arm_all(raw);
 }
 
-/* How far apart wake-ups are, as a running mean that begins with an interval. */
+/* How far apart wake-ups are, as a running mean that begins with a pause. */
 static void note_wake_up(struct raw *raw, uint64_t time)
 {
 	uint64_t gap = time - raw->woken;
 
-	raw->gap = (3 * raw->gap + (gap < raw->base.interval ? gap : raw->base.interval)) / 4;
+	raw->gap = (3 * raw->gap + (gap < LOAD_PAUSE ? gap : LOAD_PAUSE)) / 4;
 	raw->woken = time;
 }
 
 /* Idle, and to stay so: what moves is little, and comes seldom. */
 static bool is_sparse(const struct raw *raw)
 {
-	return raw->moved <= LOAD_MOVED && raw->gap * LOAD_WAKE_UPS >= raw->base.interval;
+	return raw->moved <= LOAD_MOVED && raw->gap >= LOAD_GAP;
 }
 
 /* Loaded, with little enough that it may be none: whether to try. */
@@ -170,7 +172,7 @@ static void try_waiting(struct raw *raw, uint64_t time)
 	raw->patience = raw->patience ? 2 * raw->patience : 1;
 	if (raw->patience > PATIENCE_MAX)
 		raw->patience = PATIENCE_MAX;
-	raw->gap = raw->base.interval;
+	raw->gap = LOAD_PAUSE;
 	raw->woken = time;
 	/* What this sweep brought was told with the time of the one before, so another has to
 	 * follow. */
@@ -342,7 +344,7 @@ int source_raw_open(const struct instance *instance, struct loop *loop, struct p
 	raw->cpu_count = instance->cpu_count;
 	raw->subbuf_size = instance->subbuf_size;
 	raw->deliver = publish;
-	raw->gap = interval;
+	raw->gap = LOAD_PAUSE;
 	raw->share = pool->slot_count / raw->cpu_count ? pool->slot_count / raw->cpu_count : 1;
 	raw->cpus = calloc(raw->cpu_count, sizeof(*raw->cpus));
 	raw->poll = calloc(raw->cpu_count, sizeof(*raw->poll));

@@ -35,7 +35,7 @@ static void test_defaults(void **state)
 	assert_string_equal(options.directory, "/run/tracefan");
 	assert_true(options.buffer_size == 8 << 20);
 	assert_true(options.pool_size == 1 << 20);
-	assert_true(options.interval == 1000000);
+	assert_true(options.interval == 4000000);
 	assert_true(options.subbuf_size == 0);
 	assert_int_equal(options.owner_fd, -1);
 	assert_null(options.group);
