@@ -227,7 +227,7 @@ static int parse(int argc, char **argv, struct consumer *consumer)
 			return -1;
 	}
 	if (ages)
-		consumer->ages = calloc(consumer->wanted, sizeof(*consumer->ages));
+		consumer->ages = calloc(consumer->wanted + 1, sizeof(*consumer->ages));
 	return consumer->wanted && (!ages || consumer->ages) ? 0 : -1;
 }
 
