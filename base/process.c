@@ -95,8 +95,3 @@ int process_notify(int fd, const char *state)
 		return 0;
 	return send(fd, state, strlen(state), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
-
-int process_close_from(unsigned int first)
-{
-	return syscall(SYS_close_range, first, ~0U, 0) < 0 ? -errno : 0;
-}

@@ -21,7 +21,4 @@ int process_notify_open(int *ret_fd);
 /* Sends one state, for example "READY=1", to such a socket; a no-op for -1. Returns 0 or -errno. */
 int process_notify(int fd, const char *state);
 
-/* Closes every descriptor from `first` on. Returns 0 or -errno. */
-int process_close_from(unsigned int first);
-
 #endif

@@ -118,8 +118,7 @@ bool filter_match(const struct filter_program *program, const struct filter_even
 
 /* The facts (enum filter_fact) that the program looks at: the caller need not find out others. */
 uint32_t filter_program_facts(const struct filter_program *program);
-/* Whether it accepts every event, or none. */
-bool filter_program_accepts_all(const struct filter_program *program);
+/* Whether it accepts no event at all. */
 bool filter_program_accepts_none(const struct filter_program *program);
 /* How often a regular expression gave up at its limit, which counts as no match. */
 uint64_t filter_program_limited(const struct filter_program *program);

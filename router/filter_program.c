@@ -79,11 +79,6 @@ uint32_t filter_program_facts(const struct filter_program *program)
 	return program->facts;
 }
 
-bool filter_program_accepts_all(const struct filter_program *program)
-{
-	return program->tree->kind == NODE_ALL;
-}
-
 bool filter_program_accepts_none(const struct filter_program *program)
 {
 	return program->tree->kind == NODE_NONE;

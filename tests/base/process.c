@@ -146,22 +146,6 @@ static int drop_ids_then_capabilities(void)
 	return capabilities_are_gone() ? 0 : 3;
 }
 
-static int close_from(void)
-{
-	int fds[3];
-
-	for (int i = 0; i < 3; i++) {
-		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		if (fds[i] < 0)
-			return 1;
-	}
-	if (process_close_from((unsigned int)fds[1]) != 0)
-		return 2;
-	if (fcntl(fds[0], F_GETFD) < 0)
-		return 3;
-	return fcntl(fds[1], F_GETFD) < 0 && fcntl(fds[2], F_GETFD) < 0 ? 0 : 4;
-}
-
 static void ids(void **state)
 {
 	(void)state;
@@ -180,12 +164,6 @@ static void capabilities(void **state)
 	(void)state;
 	assert_int_equal(in_child(drop_all_capabilities), 0);
 	assert_int_equal(in_child(exec_gains_nothing), 0);
-}
-
-static void descriptors(void **state)
-{
-	(void)state;
-	assert_int_equal(in_child(close_from), 0);
 }
 
 static void notify_without_a_supervisor(void **state)
@@ -264,7 +242,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ids),
 		cmocka_unit_test(capabilities),
-		cmocka_unit_test(descriptors),
 		cmocka_unit_test(notify_without_a_supervisor),
 		cmocka_unit_test(notify_refuses_bad_names),
 		cmocka_unit_test(notify_reaches_the_supervisor),

@@ -26,7 +26,9 @@ static void test_adds_up_all_cpus(void **state)
 {
 	static const char cpu0[] = "entries: 1\noverrun: 20\ncommit overrun: 3\nbytes: 4\noldest event ts:  5.0\n"
 				   "now ts:  6.0\ndropped events: 7\nread events: 800\n";
-	static const char cpu1[] = "entries: 0\noverrun: 0\ncommit overrun: 0\nbytes: 0\ndropped events: 0\nread events: 18446744073709550000\n";
+	/* Its counts are others than the first one's, and none is 0: so none can be left out or taken for another. */
+	static const char cpu1[] = "entries: 100\noverrun: 2000\ncommit overrun: 30000\nbytes: 4\ndropped events: 700000\n"
+				   "read events: 18446744073709550000\n";
 	uint8_t blob[1024] = { 0 };
 	struct ledger_kernel kernel;
 	size_t size = put_fact(blob, 0, FACT_STATS, 0, cpu0);
@@ -41,6 +43,9 @@ static void test_adds_up_all_cpus(void **state)
 	size = put_fact(blob, size, FACT_STATS, 1, cpu1);
 	assert_int_equal(ledger_kernel_parse(blob, size, &kernel), 0);
 	assert_true(kernel.read == 18446744073709550000U + 800);
+	assert_int_equal(kernel.overrun, 2020);
+	assert_int_equal(kernel.entries, 101);
+	assert_int_equal(kernel.dropped, 730010);
 }
 
 static void test_refuses_a_cut_blob(void **state)

@@ -128,12 +128,144 @@ static void marks_wait_for_room(void **state)
 	assert_int_equal(take(f, RECORD_EVENT)->time, f->time);
 }
 
+static void fill_with_events(struct fixture *f)
+{
+	while (!f->lost)
+		tell(f);
+}
+
+static void end(struct fixture *f)
+{
+	outlet_end(&f->outlet, &(struct record_end){ .reason = 9 });
+	assert_int_equal(outlet_publish(&f->outlet), 0);
+}
+
+/* What the consumer finds last is the end, and there is nothing behind it. Returns the records before it. */
+static uint64_t read_to_the_end(struct fixture *f, enum record_kind kind)
+{
+	const struct record_header *record = NULL;
+	uint64_t count = 0;
+
+	while (ring_reader_next(&f->reader, &record) == 1 && record->kind != RECORD_END)
+		count += record->kind == kind;
+	assert_int_equal(record->kind, RECORD_END);
+	assert_int_equal(((const struct record_end *)(record + 1))->reason, 9);
+	assert_int_equal(ring_reader_next(&f->reader, &record), 0);
+	return count;
+}
+
+/* Events leave room for the losses, for as many flushes as there can be, and for the end. */
+static void marks_fit_behind_a_consumer_that_does_not_read(void **state)
+{
+	struct fixture *f = *state;
+	const struct record_header *record = NULL;
+
+	fill_with_events(f);
+	for (enum lost_source source = LOST_KERNEL; source < LOST_SOURCES; source++)
+		outlet_lost(&f->outlet, source, 1, 5, f->time, f->time);
+	for (uint64_t i = 0; i < OUTLET_FLUSHES_MAX; i++)
+		outlet_flushed(&f->outlet, 100 + i, f->time);
+	end(f);
+	assert_true(f->outlet.ended);
+	for (uint64_t i = 1; i < f->time; i++)
+		(void)take(f, RECORD_EVENT);
+	for (enum lost_source source = LOST_KERNEL; source < LOST_SOURCES; source++) {
+		struct record_lost lost;
+
+		record = take(f, RECORD_LOST);
+		memcpy(&lost, record + 1, sizeof(lost));
+		assert_int_equal(lost.source, source);
+		assert_int_equal(lost.count, source == LOST_RING ? 6 : 5);
+	}
+	for (uint64_t i = 0; i < OUTLET_FLUSHES_MAX; i++) {
+		record = take(f, RECORD_FLUSHED);
+		assert_int_equal(((const struct record_flushed *)(const void *)(record + 1))->cookie, 100 + i);
+	}
+	assert_int_equal(read_to_the_end(f, RECORD_EVENT), 0);
+}
+
+/* However often clocks are told to it, the flushes and the end still find room; and however many flushes come
+ * after those, the end does. */
+static void the_end_fits_behind_everything(void **state)
+{
+	const struct record_clock clock = { .mono = 1, .real = 2 };
+	struct fixture *f = *state;
+	uint64_t clocks = 0, flushes = 0;
+
+	fill_with_events(f);
+	/* One of the last is left to wait, so that it was the limit that ended it. */
+	do {
+		outlet_clock(&f->outlet, &clock);
+		assert_int_equal(outlet_publish(&f->outlet), 0);
+		clocks += !f->outlet.clock_known;
+	} while (!f->outlet.clock_known);
+	assert_true(clocks > 0);
+	assert_true(ring_writer_room(&f->outlet.ring) >= OUTLET_MARGIN_LOST);
+	f->outlet.clock_known = false;
+	do {
+		outlet_flushed(&f->outlet, flushes, f->time);
+		assert_int_equal(outlet_publish(&f->outlet), 0);
+		flushes += !f->outlet.flush_count;
+	} while (!f->outlet.flush_count);
+	assert_true(flushes >= OUTLET_FLUSHES_MAX);
+	assert_true(ring_writer_room(&f->outlet.ring) >= OUTLET_MARGIN_FLUSH);
+	end(f);
+	assert_true(f->outlet.ended);
+	assert_int_equal(read_to_the_end(f, RECORD_FLUSHED), flushes);
+}
+
+/* Nothing is written behind the end. */
+static void nothing_behind_the_end(void **state)
+{
+	struct fixture *f = *state;
+
+	tell(f);
+	end(f);
+	tell(f);
+	assert_int_equal(f->lost, 1);
+	assert_int_equal(outlet_publish(&f->outlet), 0);
+	assert_int_equal(read_to_the_end(f, RECORD_EVENT), 1);
+}
+
+/* Losses of one source before one record are told by one record: their sum, and from when to when. */
+static void losses_are_merged(void **state)
+{
+	struct fixture *f = *state;
+	struct record_lost lost;
+
+	outlet_lost(&f->outlet, LOST_KERNEL, 1, 5, 20, 30);
+	outlet_lost(&f->outlet, LOST_KERNEL, 1, 6, 10, 25);
+	outlet_lost(&f->outlet, LOST_KERNEL, 1, 0, 1, 100);
+	tell(f);
+	outlet_lost(&f->outlet, LOST_KERNEL, 1, 2, 40, 50);
+	outlet_lost(&f->outlet, LOST_KERNEL, 2, LOST_COUNT_UNKNOWN, 40, 60);
+	outlet_lost(&f->outlet, LOST_KERNEL, 2, 3, 40, 60);
+	assert_int_equal(outlet_publish(&f->outlet), 0);
+	memcpy(&lost, take(f, RECORD_LOST) + 1, sizeof(lost));
+	assert_int_equal(lost.count, 11);
+	assert_int_equal(lost.at_least, 11);
+	assert_int_equal(lost.cpu, 1);
+	assert_int_equal(lost.from, 10);
+	assert_int_equal(lost.to, 30);
+	(void)take(f, RECORD_EVENT);
+	memcpy(&lost, take(f, RECORD_LOST) + 1, sizeof(lost));
+	assert_true(lost.count == LOST_COUNT_UNKNOWN);
+	assert_int_equal(lost.at_least, 6);
+	assert_int_equal(lost.cpu, RECORD_CPU_NONE);
+	assert_int_equal(lost.from, 40);
+	assert_int_equal(lost.to, 60);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_mark_stands_between_two_events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_mark_needs_no_event_behind_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(marks_wait_for_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(marks_fit_behind_a_consumer_that_does_not_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_end_fits_behind_everything, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nothing_behind_the_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(losses_are_merged, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

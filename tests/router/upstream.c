@@ -110,6 +110,35 @@ static void none_is_lost(void **state)
 	assert_int_equal(f->without_answer, 0);
 }
 
+static void answer_with(struct fixture *f, uint16_t type, uint64_t cookie)
+{
+	struct control_status reply = { .status = 0 };
+
+	control_header_init(&reply.header, type, sizeof(reply), cookie);
+	assert_int_equal(control_send(f->reader, &reply, NULL, 0), 0);
+}
+
+/* The reader's answers are checked: one of another type would be read as what it is not. */
+static void an_answer_of_another_type(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(ask(f, 0, NULL, 0), 0);
+	answer_with(f, CONTROL_PROBE_FILTER + CONTROL_REPLY, f->upstream.next_cookie);
+	assert_int_equal(upstream_receive(&f->upstream), -EBADMSG);
+	assert_int_equal(f->done, 0);
+}
+
+static void an_answer_to_no_question(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(ask(f, 0, NULL, 0), 0);
+	answer_with(f, CONTROL_PROBE_CLOSE + CONTROL_REPLY, f->upstream.next_cookie + 1);
+	assert_int_equal(upstream_receive(&f->upstream), -EBADMSG);
+	assert_int_equal(f->done, 0);
+}
+
 static int count_descriptors(void)
 {
 	int count = 0;
@@ -170,6 +199,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(none_is_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_answer_of_another_type, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_answer_to_no_question, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(descriptors_wait_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_reader_that_goes, set_up, tear_down),
 	};
