@@ -43,7 +43,7 @@ class Million(harness.TestCase):
             os.close(hold)
             result = json.loads(lines.readline())
         self.check_ended(process.wait())
-        self.assertEqual(result, {"came": TOTAL // 2 * 2, "twice": 0, "disordered": 0, "late": 0, "lost": 0, "lost_ring": 0})
+        self.assertEqual(result, {"came": TOTAL // 2 * 2, "twice": 0, "disordered": 0, "late": 0, "lost": 0, "gaps": 0, "lost_ring": 0})
         self.assertEqual(session.stop(), (0, 0))
 
     def test_by_the_command(self):

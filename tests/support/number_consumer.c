@@ -1,7 +1,8 @@
-/* number_consumer SESSION FIRST COUNT: attaches to a session with default options and takes the events of
- * workload_numbers. Prints "live" once they are coming; at the end of its standard input it asks for all that was
- * committed before, and prints one JSON object: how many of the numbers FIRST to FIRST + COUNT - 1 came, how many
- * of them more than once, how many events were older than the one before, and how many were told as lost. */
+/* number_consumer SESSION FIRST COUNT [RING]: attaches to a session with default options (but for a ring of RING bytes) and takes the events of
+ * workload_numbers. Prints "live" once they are coming, and "gap" or "reader N" (so many events lost) whenever one of the
+ * session's daemons was restarted; at the end of its standard input it asks for all that was committed before, and prints
+ * one JSON object: how many of the numbers FIRST to FIRST + COUNT - 1 came, how many of them more than once, how many
+ * events were older than the one before, and how many were told as lost. */
 #include "consumers/client/tracefan.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ struct numbers {
 	int field;
 	uint64_t first, count;
 	uint8_t *seen;
-	uint64_t came, twice, disordered, late, lost, last_time;
+	uint64_t came, twice, disordered, late, lost, gaps, last_time;
 	bool flushed, ended;
 };
 
@@ -50,10 +51,26 @@ static void take_event(struct numbers *numbers, const struct tfan_event *event)
 		numbers->came++;
 }
 
+/* Whoever restarts the daemons waits for these lines. */
+static void take_loss(struct numbers *numbers, const struct tfan_event *event)
+{
+	struct tfan_lost lost;
+
+	if (tfan_event_lost(event, &lost) < 0)
+		return;
+	numbers->lost += lost.count;
+	if (tfan_event_kind(event) == TFAN_GAP) {
+		numbers->gaps++;
+		puts("gap");
+	} else if (lost.source == TFAN_LOST_READER) {
+		printf("reader %" PRIu64 "\n", lost.count);
+	}
+	(void)fflush(stdout);
+}
+
 static int take_all(struct numbers *numbers)
 {
 	const struct tfan_event *event;
-	struct tfan_lost lost;
 	int r;
 
 	while ((r = tfan_next(numbers->tfan, &event)) > 0) {
@@ -63,8 +80,7 @@ static int take_all(struct numbers *numbers)
 			break;
 		case TFAN_LOST:
 		case TFAN_GAP:
-			if (tfan_event_lost(event, &lost) == 0)
-				numbers->lost += lost.count;
+			take_loss(numbers, event);
 			break;
 		case TFAN_FLUSHED:
 			numbers->flushed = true;
@@ -108,12 +124,13 @@ static int consume(struct numbers *numbers)
 	return 0;
 }
 
-static int attach(struct numbers *numbers, const char *session)
+static int attach(struct numbers *numbers, const char *session, size_t ring_size)
 {
 	struct tfan_options options = TFAN_OPTIONS;
 	int r;
 
 	options.session = session;
+	options.ring_size = ring_size;
 	r = tfan_open(&options, &numbers->tfan);
 	if (r < 0)
 		return fail(numbers, session, r);
@@ -139,8 +156,9 @@ static int report(struct numbers *numbers)
 	if (r < 0)
 		return fail(numbers, "ledger", r);
 	printf("{\"came\":%" PRIu64 ",\"twice\":%" PRIu64 ",\"disordered\":%" PRIu64 ",\"late\":%" PRIu64
-	       ",\"lost\":%" PRIu64 ",\"lost_ring\":%" PRIu64 "}\n",
-		numbers->came, numbers->twice, numbers->disordered, numbers->late, numbers->lost, ledger.lost_ring);
+	       ",\"lost\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"lost_ring\":%" PRIu64 "}\n",
+		numbers->came, numbers->twice, numbers->disordered, numbers->late, numbers->lost, numbers->gaps,
+		ledger.lost_ring);
 	return 0;
 }
 
@@ -149,8 +167,8 @@ int main(int argc, char **argv)
 	struct numbers numbers = { 0 };
 	int r;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: number_consumer SESSION FIRST COUNT\n");
+	if (argc != 4 && argc != 5) {
+		fprintf(stderr, "usage: number_consumer SESSION FIRST COUNT [RING]\n");
 		return 2;
 	}
 	numbers.first = strtoull(argv[2], NULL, 0);
@@ -158,7 +176,7 @@ int main(int argc, char **argv)
 	numbers.seen = calloc(numbers.count, 1);
 	if (!numbers.seen)
 		return 1;
-	r = attach(&numbers, argv[1]);
+	r = attach(&numbers, argv[1], argc == 5 ? strtoul(argv[4], NULL, 0) : 0);
 	if (r == 0)
 		r = consume(&numbers);
 	if (r == 0)
