@@ -4,34 +4,17 @@
  *                                         '-------> or a list of groups, tried one after another
  *
  * A group whose program can only be true for some values of one field (one field per alternative)
- * is found by those values; what else its program asks is tried only then. The comparisons of all
- * programs are kept once each, and remember what they said of the event at hand. */
+ * is found by those values; what else its program asks is tried only then. Of a conjunction any
+ * part may give the values: (pid == 1 || comm == x) && more is found by 1 and by x, and `more` is
+ * asked then. The comparisons of all programs are kept once each, and remember what they said of
+ * the event at hand. */
 #include "router/filter_program.h"
 #include "router/filter_shared.h"
+#include "router/filter_ways.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct group;
-
-/* Looked up: an event that has this value in this field may be the group's. */
-struct way_in {
-	struct table_link link; /* by_value->values */
-	struct group *group;
-	uint64_t value;   /* an order key, or for strings: */
-	const char *text; /* borrowed from the group's tree */
-	size_t size;
-	const struct filter_code *rest; /* NULL: nothing else is asked */
-};
-
-/* The ways in by one field. */
-struct by_value {
-	struct by_value *next;
-	struct filter_field field; /* borrowed from `pred` */
-	struct filter_pred *pred;
-	struct filter_table values;
-};
 
 struct member {
 	struct table_link link; /* index->members, by the user's address */
@@ -45,7 +28,7 @@ struct branch {
 	struct filter_node *rest; /* NULL: nothing */
 	struct filter_code code;
 	struct filter_pred *key;
-	struct by_value *field;
+	struct ways_field *field;
 };
 
 struct group {
@@ -64,10 +47,9 @@ struct group {
 };
 
 struct filter_index {
-	uint64_t seed;
 	struct filter_shared shared;
+	struct filter_ways ways;
 	struct filter_table groups, members;
-	struct by_value *fields;
 	struct group *tried;
 	void **matched;
 	size_t matched_room;
@@ -79,7 +61,7 @@ int filter_index_create(uint64_t seed, struct filter_index **ret)
 
 	if (!index)
 		return -ENOMEM;
-	index->seed = seed;
+	index->ways.seed = seed;
 	if (filter_shared_create(&index->shared) || filter_table_create(&index->groups) ||
 		filter_table_create(&index->members)) {
 		filter_index_release(index);
@@ -91,164 +73,89 @@ int filter_index_create(uint64_t seed, struct filter_index **ret)
 
 /* ---- ways in ---- */
 
-/* How many values the comparison accepts, if they can be looked up one by one; else 0. */
-static size_t count_values(const struct filter_pred *pred)
+/* The conjunction of `rest`, which may be NULL, and of all children but one. */
+static int join_rest(const struct filter_node *node, size_t but, struct filter_node *rest,
+	struct filter_node **ret)
 {
-	if (pred->kind == PRED_STRINGS)
-		return pred->negated ? 0 : pred->strings.count;
-	if (pred->kind != PRED_RANGES || pred->ranges.count > FILTER_SET_MAX)
-		return 0;
-	for (size_t i = 0; i < pred->ranges.count; i++)
-		if (pred->ranges.at[i].low != pred->ranges.at[i].high)
-			return 0;
-	return pred->ranges.count;
-}
+	struct filter_nodes parts = { 0 };
+	int error = rest ? filter_nodes_add(&parts, filter_node_ref(rest)) : 0;
 
-/* The comparison of an alternative that has the fewest values; NULL: none can be looked up. */
-static struct filter_pred *find_key(const struct filter_node *node)
-{
-	struct filter_pred *best = NULL;
-
-	if (node->kind == NODE_TEST)
-		return count_values(node->pred) ? node->pred : NULL;
-	for (size_t i = 0; node->kind == NODE_AND && i < node->count; i++) {
-		struct filter_pred *key = find_key(node->children[i]);
-
-		if (key && (!best || count_values(key) < count_values(best)))
-			best = key;
-	}
-	return best;
-}
-
-/* The alternative without its key. *ret is NULL when nothing is left. */
-static int without_key(
-	const struct filter_node *node, const struct filter_pred *key, struct filter_node **ret)
-{
-	struct filter_nodes rest = { 0 };
-	int error = 0;
-
-	*ret = NULL;
-	if (node->kind == NODE_TEST)
-		return 0;
 	for (size_t i = 0; i < node->count && !error; i++)
-		if (node->children[i]->pred != key)
-			error = filter_nodes_add(&rest, filter_node_ref(node->children[i]));
+		if (i != but)
+			error = filter_nodes_add(&parts, filter_node_ref(node->children[i]));
 	if (!error)
-		return filter_node_join(true, &rest, ret);
-	filter_nodes_release(&rest);
+		return filter_node_join(true, &parts, ret);
+	filter_nodes_release(&parts);
 	return error;
 }
 
-static struct by_value *find_field(struct filter_index *index, struct filter_pred *pred)
+/* An event that has one of the key's values is the group's if it passes `rest` (NULL: nothing). */
+static int add_branch(struct filter_index *index, struct group *group, struct filter_pred *key,
+	struct filter_node *rest)
 {
-	struct by_value *field;
+	struct branch *branch = &group->branches[group->branch_count];
+	int error = 0;
 
-	for (field = index->fields; field; field = field->next)
-		if (filter_field_equal(&field->field, &pred->field))
-			return field;
-	field = calloc(1, sizeof(*field));
-	if (!field || filter_table_create(&field->values)) {
-		free(field);
-		return NULL;
-	}
-	field->pred = filter_pred_ref(pred);
-	field->field = pred->field;
-	field->next = index->fields;
-	index->fields = field;
-	return field;
+	branch->key = key;
+	branch->field = filter_ways_field(&index->ways, key);
+	if (!branch->field)
+		return -ENOMEM;
+	if (rest)
+		error = filter_shared_code(&index->shared, rest, &branch->code);
+	if (error)
+		return error;
+	branch->rest = rest ? filter_node_ref(rest) : NULL;
+	group->branch_count++;
+	return 0;
 }
 
-static uint64_t hash_value(const struct filter_index *index, uint64_t value)
+/* The branches of a tree that has a cover: no more than it has comparisons. */
+static int add_branches(struct filter_index *index, struct group *group,
+	const struct filter_node *node, struct filter_node *rest)
 {
-	return filter_mix(value ^ index->seed);
+	struct filter_node *joined;
+	size_t best = 0;
+	int error = 0;
+
+	if (node->kind == NODE_TEST)
+		return add_branch(index, group, node->pred, rest);
+	for (size_t i = 0; node->kind == NODE_OR && i < node->count && !error; i++)
+		error = add_branches(index, group, node->children[i], rest);
+	if (node->kind == NODE_OR)
+		return error;
+	(void)filter_ways_cover(&index->ways, node, &best);
+	error = join_rest(node, best, rest, &joined);
+	if (error)
+		return error;
+	error = add_branches(index, group, node->children[best], joined);
+	filter_node_release(joined);
+	return error;
 }
 
-static int make_branch(
-	struct filter_index *index, const struct filter_node *node, struct branch *branch)
+static int make_ways(struct filter_index *index, struct group *group, size_t values)
 {
 	int error;
 
-	branch->key = find_key(node);
-	error = without_key(node, branch->key, &branch->rest);
-	if (!error && branch->rest)
-		error = filter_shared_code(&index->shared, branch->rest, &branch->code);
-	if (error)
-		return error;
-	branch->field = find_field(index, branch->key);
-	return branch->field ? 0 : -ENOMEM;
-}
-
-static void fill_ways(struct filter_index *index, struct group *group)
-{
-	struct way_in *way = group->ways;
-
-	for (size_t i = 0; i < group->branch_count; i++) {
-		const struct branch *branch = &group->branches[i];
-		bool is_text = branch->key->kind == PRED_STRINGS;
-
-		for (size_t j = 0; j < count_values(branch->key); j++, way++) {
-			uint64_t hash;
-
-			way->group = group;
-			way->rest = branch->rest ? &branch->code : NULL;
-			if (is_text) {
-				way->text = branch->key->strings.at[j].at;
-				way->size = branch->key->strings.at[j].size;
-				hash = filter_hash_text(index->seed, way->text, way->size);
-			} else {
-				way->value = branch->key->ranges.at[j].low;
-				hash = hash_value(index, way->value);
-			}
-			filter_table_add(&branch->field->values, &way->link, hash);
-		}
-	}
-	group->way_count = (size_t)(way - group->ways);
-}
-
-/* The alternatives of a tree: its children, or itself. */
-static size_t count_branches(const struct filter_node *tree)
-{
-	return tree->kind == NODE_OR ? tree->count : 1;
-}
-
-static const struct filter_node *branch_tree(const struct filter_node *tree, size_t i)
-{
-	return tree->kind == NODE_OR ? tree->children[i] : tree;
-}
-
-static bool can_be_found(const struct filter_node *tree)
-{
-	size_t values = 0;
-
-	for (size_t i = 0; i < count_branches(tree); i++) {
-		const struct filter_pred *key = find_key(branch_tree(tree, i));
-
-		if (!key)
-			return false;
-		values += count_values(key);
-	}
-	return values <= FILTER_SET_MAX;
-}
-
-static int make_ways(struct filter_index *index, struct group *group)
-{
-	size_t count = count_branches(group->tree), values = 0;
-
-	group->branches = calloc(count, sizeof(group->branches[0]));
+	group->branches = calloc(filter_node_count_tests(group->tree), sizeof(group->branches[0]));
 	if (!group->branches)
 		return -ENOMEM;
-	group->branch_count = count;
-	for (size_t i = 0; i < count; i++) {
-		int error = make_branch(index, branch_tree(group->tree, i), &group->branches[i]);
-
-		if (error)
-			return error;
-		values += count_values(group->branches[i].key);
-	}
-	group->ways = calloc(values ? values : 1, sizeof(group->ways[0]));
+	error = add_branches(index, group, group->tree, NULL);
+	if (error)
+		return error;
+	group->ways = calloc(values, sizeof(group->ways[0]));
 	if (!group->ways)
 		return -ENOMEM;
-	fill_ways(index, group);
+	for (size_t i = 0; i < group->branch_count; i++) {
+		const struct branch *branch = &group->branches[i];
+		struct way_in model = {
+			.field = branch->field,
+			.group = group,
+			.rest = branch->rest ? &branch->code : NULL,
+		};
+
+		group->way_count += filter_ways_add(
+			&index->ways, branch->key, model, group->ways + group->way_count);
+	}
 	return 0;
 }
 
@@ -256,11 +163,8 @@ static int make_ways(struct filter_index *index, struct group *group)
 
 static void group_release(struct filter_index *index, struct group *group)
 {
-	struct way_in *way = group->ways;
-
-	for (size_t i = 0; group->way_count && i < group->branch_count; i++)
-		for (size_t j = 0; j < count_values(group->branches[i].key); j++, way++)
-			filter_table_remove(&group->branches[i].field->values, &way->link);
+	for (size_t i = 0; i < group->way_count; i++)
+		filter_ways_remove(&group->ways[i]);
 	for (size_t i = 0; i < group->branch_count; i++) {
 		filter_shared_drop(&index->shared, &group->branches[i].code);
 		filter_node_release(group->branches[i].rest);
@@ -293,13 +197,15 @@ static struct group *find_group(const struct filter_index *index, const struct f
 static int group_create(struct filter_index *index, struct filter_node *tree, struct group **ret)
 {
 	struct group *group = calloc(1, sizeof(*group));
+	size_t best, values = filter_ways_cover(&index->ways, tree, &best).values;
 	int error;
 
 	if (!group)
 		return -ENOMEM;
 	group->tree = filter_node_ref(tree);
-	error = can_be_found(tree) ? make_ways(index, group)
-				   : filter_shared_code(&index->shared, tree, &group->code);
+	error = values && values <= FILTER_SET_MAX
+			? make_ways(index, group, values)
+			: filter_shared_code(&index->shared, tree, &group->code);
 	if (error) {
 		group_release(index, group);
 		return error;
@@ -453,7 +359,7 @@ uint32_t filter_index_facts(const struct filter_index *index)
 {
 	uint32_t facts = filter_shared_facts(&index->shared);
 
-	for (const struct by_value *field = index->fields; field; field = field->next)
+	for (const struct ways_field *field = index->ways.fields; field; field = field->next)
 		if (field->values.count)
 			facts |= filter_field_fact(&field->field);
 	return facts;
@@ -471,14 +377,7 @@ void filter_index_release(struct filter_index *index)
 			(void)filter_index_remove(index, member->user);
 		}
 	}
-	while (index->fields) {
-		struct by_value *field = index->fields;
-
-		index->fields = field->next;
-		free(field->values.buckets);
-		filter_pred_release(field->pred);
-		free(field);
-	}
+	filter_ways_release(&index->ways);
 	filter_shared_release(&index->shared);
 	free(index->groups.buckets);
 	free(index->members.buckets);
@@ -500,7 +399,7 @@ static size_t accept(struct filter_index *index, struct group *group, size_t cou
 	return count;
 }
 
-static size_t match_ways(struct filter_index *index, struct by_value *field,
+static size_t match_ways(struct filter_index *index, struct ways_field *field,
 	const struct filter_event *event, size_t count)
 {
 	const char *text = NULL;
@@ -511,11 +410,11 @@ static size_t match_ways(struct filter_index *index, struct by_value *field,
 		if (!filter_field_number(&field->field, event, &value))
 			return count;
 		value = filter_field_key(&field->field, value);
-		hash = hash_value(index, value);
+		hash = filter_ways_hash(&index->ways, value);
 	} else {
 		if (!filter_field_text(&field->field, event, &text, &size))
 			return count;
-		hash = filter_hash_text(index->seed, text, size);
+		hash = filter_hash_text(index->ways.seed, text, size);
 	}
 	for (struct table_link *link = filter_table_chain(&field->values, hash); link;
 		link = link->next) {
@@ -523,8 +422,7 @@ static size_t match_ways(struct filter_index *index, struct by_value *field,
 
 		if (link->hash != hash || way->group->found == index->shared.event)
 			continue;
-		if (text ? way->size != size || memcmp(way->text, text, size) != 0
-			 : way->value != value)
+		if (!filter_ways_equal(way, text, size, value))
 			continue;
 		if (!way->rest || filter_shared_run(&index->shared, way->rest, event))
 			count = accept(index, way->group, count);
@@ -538,7 +436,7 @@ size_t filter_index_match(
 	size_t count = 0;
 
 	index->shared.event++;
-	for (struct by_value *field = index->fields; field; field = field->next)
+	for (struct ways_field *field = index->ways.fields; field; field = field->next)
 		if (field->values.count)
 			count = match_ways(index, field, event, count);
 	for (struct group *group = index->tried; group; group = group->next)
