@@ -4,6 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What was typed for a number is hardly meant as a text: `comm == 1` names no thread called 1. */
+static int check_text(const struct filter_compiler *compiler, const struct ast_value *value,
+	const struct filter_field *field)
+{
+	if (!filter_value_is_numeric(compiler, value))
+		return 0;
+	return filter_fail(compiler->failure, value->piece,
+		"'%s' is a string: put '%.*s' in quotes if it is meant as one", field->name,
+		filter_piece_length(value->piece), filter_piece_text(compiler, value->piece));
+}
+
 /* ==, !=, in. A string that the field has no room for is left out: it can't be there. */
 static int test_string_set(const struct filter_compiler *compiler, const struct ast_node *test,
 	const struct filter_field *field, bool negated, struct filter_node **ret)
@@ -14,6 +25,9 @@ static int test_string_set(const struct filter_compiler *compiler, const struct 
 	for (const struct ast_value *value = test->values; value && !error; value = value->next) {
 		const char *text = filter_piece_text(compiler, value->piece);
 
+		error = check_text(compiler, value, field);
+		if (error)
+			break;
 		if (value->kind == AST_WORD && (memchr(text, '*', value->piece.size) ||
 						       memchr(text, '?', value->piece.size)))
 			error = filter_fail(compiler->failure, value->piece,
@@ -60,15 +74,17 @@ static int test_pattern(const struct filter_field *field, enum filter_glob_shape
 }
 
 /* As in the kernel, a ! at the front negates the whole pattern. */
-static int test_glob(const struct filter_compiler *compiler, struct ast_piece piece,
+static int test_glob(const struct filter_compiler *compiler, const struct ast_value *value,
 	const struct filter_field *field, bool negated, struct filter_node **ret)
 {
-	const char *glob = filter_piece_text(compiler, piece);
-	size_t glob_size = piece.size, size;
+	const char *glob = filter_piece_text(compiler, value->piece);
+	size_t glob_size = value->piece.size, size;
 	enum filter_glob_shape shape;
 	char *text;
-	int error;
+	int error = check_text(compiler, value, field);
 
+	if (error)
+		return error;
 	if (glob_size && *glob == '!') {
 		negated = !negated;
 		glob++;
@@ -126,7 +142,7 @@ int filter_compare_string(const struct filter_compiler *compiler, const struct a
 	case AST_LIKE:
 	case AST_NOT_GLOB:
 		return test_glob(
-			compiler, piece, field, negated != (test->op == AST_NOT_GLOB), ret);
+			compiler, test->values, field, negated != (test->op == AST_NOT_GLOB), ret);
 	case AST_PREFIX:
 		return test_pattern(field, GLOB_PREFIX, text, piece.size, negated, ret);
 	case AST_SUFFIX:

@@ -294,6 +294,20 @@ bool filter_value_is_range(const struct filter_compiler *compiler, const struct 
 	return value->kind == AST_WORD && find_dots(compiler, value);
 }
 
+bool filter_value_is_numeric(const struct filter_compiler *compiler, const struct ast_value *value)
+{
+	const char *text = filter_piece_text(compiler, value->piece);
+	size_t size = value->piece.size, low = size;
+	struct magnitude unused;
+
+	if (value->kind != AST_WORD)
+		return false;
+	if (find_dots(compiler, value))
+		low = (size_t)(find_dots(compiler, value) - text);
+	return parse_magnitude(text, low, &unused) != -EINVAL &&
+	       (low == size || parse_magnitude(text + low + 2, size - low - 2, &unused) != -EINVAL);
+}
+
 int filter_value_range(const struct filter_compiler *compiler, const struct filter_field *field,
 	const struct ast_value *value, struct filter_range *ret)
 {

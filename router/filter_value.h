@@ -34,6 +34,8 @@ int filter_value_ordered(const struct filter_compiler *compiler, const struct fi
 bool filter_value_is_range(const struct filter_compiler *compiler, const struct ast_value *value);
 int filter_value_range(const struct filter_compiler *compiler, const struct filter_field *field,
 	const struct ast_value *value, struct filter_range *ret);
+/* Whether a word is a number, or a range of two, whatever it is compared with. */
+bool filter_value_is_numeric(const struct filter_compiler *compiler, const struct ast_value *value);
 /* A list of CPUs in the kernel's form: 0-2,5,8-15:1/4. The numbers as they are, no order keys. */
 int filter_value_cpus(
 	const struct filter_compiler *compiler, struct ast_piece piece, struct filter_ranges *ret);

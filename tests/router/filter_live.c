@@ -610,6 +610,55 @@ static const char *const array_filters[] = {
 	"comm == bash || newcomm == BASH",
 };
 
+/* What neither takes, and the byte of the text that the router's message points at. */
+static const struct {
+	const char *text;
+	int position;
+} refused_filters[] = {
+	{ "u8", 2 },
+	{ "u8 ==", 5 },
+	{ "== 1", 0 },
+	{ "5 == 5", 0 },
+	{ "nofield == 1", 0 },
+	{ "u8 == 1 && nofield == 1", 11 },
+	{ "u8 === 1", 5 },
+	{ "u8 == 1 u8 == 2", 8 },
+	{ "u8 == 1 & u8 == 2", 8 },
+	{ "u8 == 1 | u8 == 2", 8 },
+	{ "(u8 == 1", 0 },
+	{ "u8 == 1)", 7 },
+	{ "()", 1 },
+	{ "!", 1 },
+	{ "u8 == 08", 6 },
+	{ "u8 == 0x", 6 },
+	{ "u8 == x", 6 },
+	{ "u8 == 1K", 6 },
+	{ "u8 == --1", 6 },
+	{ "u8 == +1", 6 },
+	{ "u8 == {1}", 6 },
+	{ "u8 == \"1\"", 7 },
+	{ "u8 < \"1\"", 6 },
+	{ "u8 ~ \"1\"", 3 },
+	{ "u64 == 18446744073709551616", 7 },
+	{ "u64 == 99999999999999999999", 7 },
+	{ "u8 & CPUS{x}", 10 },
+	{ "u8 & CPUS{}", 10 },
+	{ "u8 < CPUS{0}", 3 },
+	{ "path == 1", 8 },
+	{ "path != -1", 8 },
+	{ "path ~ 1", 7 },
+	{ "path == \"a", 8 },
+	{ "path == 'a\"", 8 },
+	{ "path < \"a\"", 5 },
+	{ "path & 1", 5 },
+	{ "path == CPUS{0}", 13 },
+	{ "COMM == 1", 8 },
+	{ "COMM < \"a\"", 5 },
+	{ "CPU ~ \"1\"", 4 },
+	{ "u8.ustring == \"1\"", 0 },
+	{ "u8.function == main", 0 },
+};
+
 static void check_filters(
 	const struct target *target, const char *const *filters, size_t count, bool same)
 {
@@ -646,6 +695,39 @@ static void test_arrays(void **state)
 	(void)state;
 	check_filters(&rename_target, rename_filters, ARRAY_SIZE(rename_filters), true);
 	check_filters(&rename_target, array_filters, ARRAY_SIZE(array_filters), false);
+}
+
+/* Neither takes it. The kernel is left without a filter then, so that nothing is lost by a refusal. */
+static void test_refused(void **state)
+{
+	struct seen seen[WORKLOAD];
+	unsigned int bad = 0;
+
+	(void)state;
+	assert_int_equal(set_filter(&probe, "u8 == 1"), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(refused_filters); i++) {
+		const char *text = refused_filters[i].text;
+		struct filter_program *program = NULL;
+		struct filter_failure failure = { .position = -1 };
+		struct filter_ast *ast = NULL;
+		int r = set_filter(&probe, text);
+
+		if (!r)
+			print_error("'%s' is accepted by the kernel\n", text);
+		if (filter_parse(text, strlen(text), &ast, &failure) == 0 &&
+			filter_compile(ast, &probe.event->schema, NULL, &program, &failure) == 0)
+			print_error("'%s' is accepted by the router\n", text);
+		else if (failure.position != refused_filters[i].position)
+			print_error("'%s' fails at %d: %s\n", text, failure.position,
+				failure.message);
+		bad += !r || program || failure.position != refused_filters[i].position;
+		filter_program_release(program);
+		filter_ast_release(ast);
+	}
+	assert_int_equal(bad, 0);
+	run(&probe, seen);
+	for (size_t i = 0; i < probe.count; i++)
+		assert_true(seen[i].there);
 }
 
 /* Any of the filters together. */
@@ -791,6 +873,7 @@ int main(void)
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_logic),
 		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_arrays),
 		cmocka_unit_test(test_combinations),
 		cmocka_unit_test(test_limits),
