@@ -27,6 +27,8 @@ const char options_usage[] =
 	"      --group NAME        group that may attach (default tracefan, if it exists)\n"
 	"      --router-user USER  who the router runs as (default tracefan-router, if it\n"
 	"                          exists, else nobody)\n"
+	"      --confinement HOW   best-effort (default): go on where the kernel lacks seccomp\n"
+	"                          or landlock, and say so; require: refuse\n"
 	"      --tracefs PATH      where tracefs is mounted\n"
 	"      --owner-fd N        end the session when descriptor N reaches its end\n"
 	"      --replay FILE       replay a recording; needs neither root nor tracefs\n"
@@ -50,6 +52,7 @@ enum options_code {
 	CODE_POOL,
 	CODE_GROUP,
 	CODE_ROUTER_USER,
+	CODE_CONFINEMENT,
 	CODE_TRACEFS,
 	CODE_OWNER_FD,
 	CODE_REPLAY,
@@ -69,6 +72,7 @@ static const struct option long_options[] = {
 	{ "pool", required_argument, NULL, CODE_POOL },
 	{ "group", required_argument, NULL, CODE_GROUP },
 	{ "router-user", required_argument, NULL, CODE_ROUTER_USER },
+	{ "confinement", required_argument, NULL, CODE_CONFINEMENT },
 	{ "tracefs", required_argument, NULL, CODE_TRACEFS },
 	{ "owner-fd", required_argument, NULL, CODE_OWNER_FD },
 	{ "replay", required_argument, NULL, CODE_REPLAY },
@@ -233,6 +237,10 @@ static int parse_value(
 		break;
 	case CODE_ROUTER_USER:
 		options->router_user = value;
+		break;
+	case CODE_CONFINEMENT:
+		if (confine_mode_parse(value, &options->confinement) < 0)
+			return fail(error, "--confinement is best-effort or require: \"%s\"", value);
 		break;
 	case CODE_TRACEFS:
 		options->tracefs = value;

@@ -2,6 +2,8 @@
 #ifndef TRACEFAN_READER_OPTIONS_H
 #define TRACEFAN_READER_OPTIONS_H
 
+#include "base/confine/confine.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +38,7 @@ struct reader_options {
 	uint64_t pool_size;      /* bytes */
 	uint64_t interval;       /* ns */
 	int owner_fd;            /* -1: none */
+	enum confine_mode confinement;
 	bool verbose;
 };
 

@@ -215,6 +215,21 @@ static int watch_all(struct reader *reader)
 
 /* ---- the start ---- */
 
+static int enter_sandbox(struct reader *reader)
+{
+	const struct sandbox_folders folders = {
+		.tracefs = reader->has_instance ? reader->instance.root : -1,
+		.instance = reader->has_instance ? reader->instance.dir : -1,
+		.sessions = reader->dir.parent,
+		.session = reader->dir.dir,
+	};
+	int r = sandbox_enter(&folders, reader->options->confinement);
+
+	if (r < 0)
+		reader->status = EXIT_FAILED;
+	return r;
+}
+
 static int start(struct reader *reader)
 {
 	int r = reader_start(reader);
@@ -228,8 +243,7 @@ static int start(struct reader *reader)
 	r = process_notify_open(&reader->notify);
 	if (r < 0)
 		return reader_fail(reader, EXIT_FAILED, r, "readiness socket");
-	r = sandbox_enter();
-	return r < 0 ? reader_fail(reader, EXIT_FAILED, r, "giving up privileges") : 0;
+	return enter_sandbox(reader);
 }
 
 static void announce(struct reader *reader)

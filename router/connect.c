@@ -4,6 +4,7 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "router/confine.h"
 #include "router/router.h"
 #include "shm/recording_abi.h"
 
@@ -46,16 +47,9 @@ static int drop_privileges(struct router *router)
 
 	if (r < 0)
 		log_warning("NOTIFY_SOCKET: %s", strerror(-r));
-	r = process_drop_ids(router->options.uid, router->options.gid);
-	if (r == 0)
-		r = process_drop_capabilities();
-	if (r < 0) {
-		log_error("becoming uid %u: %s", router->options.uid, strerror(-r));
-		return EXIT_FAILED;
-	}
-	return EXIT_DONE;
+	r = confine_router(router->options.uid, router->options.gid, router->options.confinement);
+	return r < 0 ? EXIT_FAILED : EXIT_DONE;
 }
-
 
 static void name_event(struct router *router, const struct schema *schema, const void *payload, size_t size, const char *comm_field)
 {

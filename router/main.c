@@ -19,6 +19,8 @@ static const char help[] =
 	"  --directory DIR   of the sessions' folders (default /run/tracefan)\n"
 	"  --user USER       name or number of the user to become when started as root\n"
 	"                    (default tracefan-router if there is one, else nobody)\n"
+	"  --confinement HOW best-effort (default): go on where the kernel lacks seccomp or\n"
+	"                    landlock, and say so; require: refuse\n"
 	"  --record-fd N     also write a recording of the session to this open descriptor\n"
 	"  -v, --verbose     say more on standard error\n"
 	"  -h, --help        show this and exit\n"
@@ -79,6 +81,7 @@ int main(int argc, char **argv)
 		{ "directory", required_argument, NULL, 'd' },
 		{ "user", required_argument, NULL, 'u' },
 		{ "record-fd", required_argument, NULL, 'r' },
+		{ "confinement", required_argument, NULL, 'c' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -103,6 +106,12 @@ int main(int argc, char **argv)
 		case 'r':
 			if (parse_number(optarg, &options.record_fd) < 0) {
 				log_error("--record-fd takes the number of an open descriptor, not '%s'", optarg);
+				return EXIT_USAGE;
+			}
+			break;
+		case 'c':
+			if (confine_mode_parse(optarg, &options.confinement) < 0) {
+				log_error("--confinement is best-effort or require, not '%s'", optarg);
 				return EXIT_USAGE;
 			}
 			break;

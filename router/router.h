@@ -8,6 +8,7 @@
 #ifndef TRACEFAN_ROUTER_ROUTER_H
 #define TRACEFAN_ROUTER_ROUTER_H
 
+#include "base/confine/confine.h"
 #include "router/consumer.h"
 #include "router/fanout.h"
 #include "router/merge.h"
@@ -26,6 +27,7 @@ struct router_options {
 	uid_t uid;             /* what the router becomes */
 	gid_t gid;
 	int record_fd;         /* -1: no recording */
+	enum confine_mode confinement;
 };
 
 struct router {

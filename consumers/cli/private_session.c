@@ -138,7 +138,10 @@ static void private_session_tell_death(struct daemon *daemon)
 	if (daemon->status < 128 || daemon->told)
 		return;
 	daemon->told = true;
-	message("%s was killed by signal %d", daemon->name, daemon->status - 128);
+	if (daemon->status - 128 == SIGSYS)
+		message("%s was killed by SIGSYS: it made a system call that its sandbox forbids, which it named before", daemon->name);
+	else
+		message("%s was killed by signal %d", daemon->name, daemon->status - 128);
 }
 
 static int private_session_started(struct daemon *daemon, int r)
