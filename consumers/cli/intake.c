@@ -86,15 +86,36 @@ static void intake_end(struct intake *intake, const struct tfan_event *event)
 		intake_fail(intake, INTAKE_SESSION, EXIT_NOT_PERMITTED);
 }
 
-static void intake_event(struct intake *intake, const struct tfan_event *event)
+/* What still comes while it ends, for this or another reason, is more than was asked for. */
+static bool intake_wants(const struct intake *intake)
 {
-	/* What still comes while it ends, for this or another reason, is more than was asked for. */
-	if (intake->options->count && intake->seen >= intake->options->count)
-		return;
-	intake_show(intake, event);
+	return !intake->options->count || intake->seen < intake->options->count;
+}
+
+static void intake_count(struct intake *intake)
+{
 	intake->seen++;
 	if (intake->seen == intake->options->count)
 		intake_stop(intake, INTAKE_COUNT);
+}
+
+static void intake_event(struct intake *intake, const struct tfan_event *event)
+{
+	if (!intake_wants(intake))
+		return;
+	intake_show(intake, event);
+	intake_count(intake);
+}
+
+void intake_watched(void *context, const struct watch_record *record)
+{
+	struct intake *intake = context;
+
+	if (!intake_wants(intake))
+		return;
+	if (intake_shows(intake))
+		intake->output->format->watched(intake->output, record);
+	intake_count(intake);
 }
 
 /* A gap may turn out to have cost nothing. */
@@ -105,6 +126,8 @@ static void intake_lost(struct intake *intake, const struct tfan_event *event)
 	if (tfan_event_lost(event, &lost) == 0 && lost.counted && lost.count == 0)
 		return;
 	intake->lost = true;
+	if (intake->watch)
+		watch_lost(intake->watch);
 	if (intake->options->exit_on_loss)
 		intake_stop(intake, INTAKE_LOSS);
 }
@@ -134,14 +157,34 @@ static void intake_record(struct intake *intake, const struct tfan_event *event)
 	}
 }
 
+void intake_notice(void *intake, const struct tfan_event *event)
+{
+	intake_record(intake, event);
+}
+
+/* One record, if there is one. Returns as tfan_next; the end, which a notice has told, is no error. */
+static int intake_next(struct intake *intake)
+{
+	const struct tfan_event *event;
+	int r;
+
+	if (intake->watch) {
+		r = tfan_dispatch(intake->tfan, 1);
+		return r < 0 && intake->over ? 0 : r;
+	}
+	r = tfan_next(intake->tfan, &event);
+	if (r > 0)
+		intake_record(intake, event);
+	return r;
+}
+
 /* Takes at most a batch, and up to the first reason to stop that was none before. Returns whether there may be more now. */
 static bool intake_take(struct intake *intake)
 {
 	enum intake_stop before = intake->stop;
 
 	for (int i = 0; i < INTAKE_BATCH && intake->stop == before && !intake->over; i++) {
-		const struct tfan_event *event;
-		int r = tfan_next(intake->tfan, &event);
+		int r = intake_next(intake);
 
 		if (r == 0)
 			return false;
@@ -150,7 +193,6 @@ static bool intake_take(struct intake *intake)
 			intake_fail(intake, INTAKE_SESSION, message_failure(tfan_failure(intake->tfan), NULL));
 			break;
 		}
-		intake_record(intake, event);
 		intake_check_output(intake);
 	}
 	return true;

@@ -8,6 +8,7 @@
 #include "consumers/cli/output.h"
 #include "consumers/cli/private_session.h"
 #include "consumers/client/tracefan.h"
+#include "consumers/watch/watch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +31,7 @@ struct intake {
 	struct output *output;
 	struct command *command;         /* NULL: none */
 	struct private_session *session; /* NULL: somebody else's */
+	struct watch *watch;             /* what is shown is its records; NULL: the events themselves */
 	int signal_fd;                   /* SIGINT and SIGTERM */
 	bool hidden;                     /* show nothing */
 	uint64_t deadline, give_up;      /* ns, CLOCK_MONOTONIC; MONOTONIC_NEVER at the beginning */
@@ -44,6 +46,10 @@ struct intake {
 	bool told;      /* that the output takes no more */
 	bool abandoned; /* a further signal after the stop: no more waiting for anything */
 };
+
+/* For an observer's sink: what it found, and for tfan_set_notice what it isn't given. */
+void intake_watched(void *intake, const struct watch_record *record);
+void intake_notice(void *intake, const struct tfan_event *event);
 
 /* Until there is a reason to stop. */
 void intake_run(struct intake *intake);

@@ -26,6 +26,7 @@ struct observation {
 	struct output output;
 	struct command command;
 	struct intake intake;
+	struct watch *watch;
 	sigset_t mask; /* the one that we were started with */
 	int output_fd; /* of --write; -1: standard output */
 };
@@ -199,13 +200,43 @@ static int observation_command_status(struct observation *o)
 	return o->command.ended ? o->command.status : 128 + SIGTERM;
 }
 
+static void observation_note(void *context, const char *text)
+{
+	(void)context;
+	message("note: %s", text);
+}
+
+/* The traces that an observer wants, instead of those that the options name. */
+static int observation_watch(struct observation *o)
+{
+	const struct watch_sink sink = { .record = intake_watched, .note = observation_note, .context = &o->intake };
+	const char *what = o->config->watch, *folder = o->options->file;
+	int folder_error = 0;
+	int r = watch_open(o->attachment.tfan, what, folder, &sink, &o->watch, &folder_error);
+
+	if (r == 0) {
+		o->intake.watch = o->watch;
+		tfan_set_notice(o->attachment.tfan, intake_notice, &o->intake);
+		return 0;
+	}
+	if (folder_error != 0) {
+		message("%s: %s", folder, strerror(-folder_error));
+		return EXIT_LOCATION;
+	}
+	if (r == -ENOMEM) {
+		message("out of memory");
+		return EXIT_FAILED;
+	}
+	return message_failure(tfan_failure(o->attachment.tfan), NULL);
+}
+
 static int observation_session(struct observation *o)
 {
 	const struct observation_config *config = o->config;
 	int status = attachment_open(&o->attachment, o->options, config->private_session, config->all_events);
 
 	if (status == 0)
-		status = attachment_create(&o->attachment);
+		status = config->watch ? observation_watch(o) : attachment_create(&o->attachment);
 	if (status != 0)
 		return status;
 	o->intake.tfan = o->attachment.tfan;
@@ -240,6 +271,7 @@ int observation_run(const struct observation_config *config)
 		.give_up = MONOTONIC_NEVER,
 	};
 	status = observation_session(&o);
+	watch_close(o.watch);
 	closed = attachment_close(&o.attachment);
 	if (o.intake.command)
 		status = worse(status, observation_command_status(&o));

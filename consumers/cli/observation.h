@@ -10,6 +10,7 @@
 struct observation_config {
 	const struct options *options;
 	const struct private_session_config *private_session; /* NULL: attach to options->session */
+	const char *watch; /* an observer's kind; NULL: the options' own probes */
 	bool all_events; /* a recording, without a choice of events */
 	bool hidden;     /* take events, show none: they are recorded elsewhere */
 };

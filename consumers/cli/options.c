@@ -90,6 +90,8 @@ static const char **options_place(const struct verb *verb, struct options *optio
 		return &options->pattern;
 	if (verb->bit == VERB_SESSION)
 		return options->action ? &options->session : &options->action;
+	if (verb->bit == VERB_WATCH)
+		return options->action ? &options->file : &options->action;
 	return NULL;
 }
 
@@ -111,7 +113,7 @@ static int options_argument(const struct verb *verb, const char *argument, struc
 
 static int options_command(const struct verb *verb, char **command, struct options *options)
 {
-	if (!(verb->bit & OPTIONS_LIVE)) {
+	if (!(verb->bit & (OPTIONS_LIVE | VERB_WATCH))) {
 		message("%s runs no command", verb->name);
 		return EXIT_USAGE;
 	}
@@ -136,6 +138,19 @@ static const char *options_session_contradiction(const struct options *options)
 	return NULL;
 }
 
+static const char *options_watch_contradiction(const struct options *options)
+{
+	bool of_folder = options->action && strcmp(options->action, "files") == 0;
+
+	if (!options->action)
+		return "what shall be watched? Give exec";
+	if (of_folder && !options->file)
+		return "which folder? Give it, as in tracefan watch files /etc";
+	if (!of_folder && options->file)
+		return "only files takes a folder; a command to run follows --";
+	return NULL;
+}
+
 /* What is wrong with the options as a whole; NULL: nothing. */
 static const char *options_contradiction(const struct verb *verb, const struct options *options)
 {
@@ -143,6 +158,8 @@ static const char *options_contradiction(const struct verb *verb, const struct o
 		return "--source is the session's own: it can't be given together with --session";
 	if (verb->bit == VERB_SESSION)
 		return options_session_contradiction(options);
+	if (verb->bit == VERB_WATCH)
+		return options_watch_contradiction(options);
 	if (verb->bit == VERB_REPLAY && !options->file + !options->text + !options->pages != 2)
 		return "what shall be replayed? Give one of FILE, --text FILE, --pages DIR";
 	if (verb->bit == VERB_REPLAY && options->filter && options->event_count == 0)

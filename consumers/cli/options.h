@@ -23,11 +23,11 @@ struct options {
 	const char *session;   /* NULL: a private one */
 	const char *directory; /* of the sessions' sockets; NULL: the usual place */
 	const char *write_path;
-	const char *file;  /* record: to write; replay: to read */
+	const char *file;  /* record: to write; replay: to read; watch: the folder */
 	const char *text;  /* replay: a text log */
 	const char *pages; /* replay: a folder of raw pages */
 	const char *pattern; /* ls; NULL: everything */
-	const char *action;  /* session: what to do */
+	const char *action;  /* session: what to do; watch: what to watch */
 	const char *settings; /* session start: a file */
 	enum options_format format;
 	enum tfan_overflow overflow;

@@ -8,6 +8,7 @@
 #include "consumers/cli/wall_clock.h"
 #include "consumers/cli/writer.h"
 #include "consumers/client/tracefan.h"
+#include "consumers/watch/watch.h"
 
 #include <stdbool.h>
 
@@ -21,6 +22,7 @@ struct output_format {
 	void (*end)(struct output *output, const struct tfan_event *event, enum tfan_end_reason reason, const char *message);
 	void (*state)(struct output *output, const struct tfan_event *event);
 	void (*filter)(struct output *output, const struct tfan_event *event);
+	void (*watched)(struct output *output, const struct watch_record *record);
 };
 
 extern const struct output_format output_text;

@@ -232,6 +232,52 @@ static void json_state(struct output *output, const struct tfan_event *event)
 	writer_end_line(output->writer);
 }
 
+static void json_list(struct writer *writer, const struct watch_value *value)
+{
+	writer_char(writer, '[');
+	for (size_t i = 0; i < value->count; i++) {
+		if (i > 0)
+			writer_char(writer, ',');
+		json_string(writer, value->list[i].bytes, value->list[i].size);
+	}
+	writer_char(writer, ']');
+}
+
+static void json_watch_value(struct writer *writer, const struct watch_value *value)
+{
+	switch (value->kind) {
+	case WATCH_UNKNOWN:
+		writer_text(writer, "null");
+		break;
+	case WATCH_INTEGER:
+		writer_done(writer, number_signed(writer_room(writer, NUMBER_SIZE_MAX), value->integer));
+		break;
+	case WATCH_BOOL:
+		writer_text(writer, value->integer ? "true" : "false");
+		break;
+	case WATCH_TEXT:
+		json_string(writer, value->text.bytes, value->text.size);
+		break;
+	case WATCH_LIST:
+		json_list(writer, value);
+		break;
+	}
+}
+
+static void json_watched(struct output *output, const struct watch_record *record)
+{
+	struct writer *writer = output->writer;
+
+	json_columns(output, record->kind, record->event);
+	json_task(writer, record->event);
+	for (size_t i = 0; i < record->count; i++) {
+		json_key(writer, record->fields[i].name, false);
+		json_watch_value(writer, &record->fields[i].value);
+	}
+	writer_char(writer, '}');
+	writer_end_line(writer);
+}
+
 static void json_filter(struct output *output, const struct tfan_event *event)
 {
 	const struct tfan_trace *trace = tfan_event_trace(event);
@@ -334,4 +380,5 @@ const struct output_format output_json = {
 	.end = json_end,
 	.state = json_state,
 	.filter = json_filter,
+	.watched = json_watched,
 };

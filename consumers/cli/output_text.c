@@ -347,6 +347,60 @@ static void text_state(struct output *output, const struct tfan_event *event)
 	writer_end_line(output->writer);
 }
 
+static void text_list(struct writer *writer, const struct watch_value *value)
+{
+	writer_char(writer, '[');
+	for (size_t i = 0; i < value->count; i++) {
+		if (i > 0)
+			writer_char(writer, ' ');
+		escape_text(writer, value->list[i].bytes, value->list[i].size);
+	}
+	writer_char(writer, ']');
+}
+
+static void text_watch_value(struct writer *writer, const struct watch_value *value)
+{
+	switch (value->kind) {
+	case WATCH_UNKNOWN:
+		writer_char(writer, '?');
+		break;
+	case WATCH_INTEGER:
+		writer_done(writer, number_signed(writer_room(writer, NUMBER_SIZE_MAX), value->integer));
+		break;
+	case WATCH_BOOL:
+		writer_text(writer, value->integer ? "yes" : "no");
+		break;
+	case WATCH_TEXT:
+		escape_text(writer, value->text.bytes, value->text.size);
+		break;
+	case WATCH_LIST:
+		text_list(writer, value);
+		break;
+	}
+}
+
+/* What isn't known or doesn't apply is left out: a line is for people. */
+static void text_watched(struct output *output, const struct watch_record *record)
+{
+	struct writer *writer = output->writer;
+
+	text_columns(output, record->event);
+	if (output->decorated)
+		writer_text(writer, TEXT_NAME);
+	writer_text(writer, record->kind);
+	if (output->decorated)
+		writer_text(writer, TEXT_OFF);
+	for (size_t i = 0; i < record->count; i++) {
+		const struct watch_field *field = &record->fields[i];
+
+		if (field->value.kind == WATCH_UNKNOWN || (field->value.kind == WATCH_BOOL && !field->value.integer))
+			continue;
+		text_key(writer, field->name, output->decorated);
+		text_watch_value(writer, &field->value);
+	}
+	writer_end_line(writer);
+}
+
 static void text_filter(struct output *output, const struct tfan_event *event)
 {
 	const struct tfan_trace *trace = tfan_event_trace(event);
@@ -427,4 +481,5 @@ const struct output_format output_text = {
 	.end = text_end,
 	.state = text_state,
 	.filter = text_filter,
+	.watched = text_watched,
 };

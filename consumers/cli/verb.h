@@ -11,6 +11,7 @@ enum verb_bit {
 	VERB_DOCTOR = 1 << 5,
 	VERB_STATUS = 1 << 6,
 	VERB_SESSION = 1 << 7,
+	VERB_WATCH = 1 << 8,
 };
 
 struct verb {
@@ -32,6 +33,7 @@ void verb_help(const struct verb *verb);
 int verb_trace(const struct verb *verb, int argc, char **argv);
 int verb_record(const struct verb *verb, int argc, char **argv);
 int verb_replay(const struct verb *verb, int argc, char **argv);
+int verb_watch(const struct verb *verb, int argc, char **argv);
 int verb_ls(const struct verb *verb, int argc, char **argv);
 int verb_explain(const struct verb *verb, int argc, char **argv);
 int verb_status(const struct verb *verb, int argc, char **argv);

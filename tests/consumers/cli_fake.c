@@ -138,6 +138,38 @@ int tfan_set_filter(struct tfan *tfan, const char *filter)
 	return 0;
 }
 
+/* Typed traces are the observers' alone, which have real sessions to be tested with. */
+int tfan_trace_bind(struct tfan *tfan, const char *place, const struct tfan_shape *shape, tfan_handler handler, void *context,
+	struct tfan_trace **ret)
+{
+	(void)shape, (void)handler, (void)context, (void)ret;
+	return fake_fail(tfan, TFAN_NOT_PERMITTED, EPERM, -1, place);
+}
+
+int tfan_trace_uprobe(struct tfan *tfan, const char *file, const char *location, const struct tfan_shape *shape,
+	tfan_handler handler, void *context, struct tfan_trace **ret)
+{
+	(void)file, (void)shape, (void)handler, (void)context, (void)ret;
+	return fake_fail(tfan, TFAN_NOT_PERMITTED, EPERM, -1, location);
+}
+
+void tfan_set_notice(struct tfan *tfan, void (*notice)(void *context, const struct tfan_event *event), void *context)
+{
+	(void)tfan, (void)notice, (void)context;
+}
+
+int tfan_dispatch(struct tfan *tfan, unsigned int most)
+{
+	(void)most;
+	return fake_fail(tfan, TFAN_FAILED, ECONNRESET, -1, "the router is gone");
+}
+
+int tfan_field_find(const struct tfan_trace *trace, const char *name)
+{
+	(void)trace, (void)name;
+	return -ENOENT;
+}
+
 int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled)
 {
 	if (enabled && fake_is(trace->tfan, "deaf"))
