@@ -125,6 +125,7 @@ static void on_attach(struct router *router, struct consumer *consumer, struct c
 	r = outlet_init(&consumer->outlet, ring_capacity(router, attach->ring_capacity), (enum ring_overflow)attach->overflow);
 	if (r == 0) {
 		consumer->has_outlet = true;
+		consumer->outlet.event_gone = fanout_event_gone;
 		r = upstream_send(&router->upstream, &vouch, CONTROL_CONSUMER, sizeof(vouch), &consumer->fd, 1, &request);
 	}
 	if (r < 0) {
@@ -177,7 +178,7 @@ static void on_flush(struct router *router, struct consumer *consumer, struct co
 		answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
 		return;
 	}
-	if (consumer->flushes + consumer->outlet.flush_count < OUTLET_FLUSHES_MAX)
+	if (consumer->flushes + outlet_flushes(&consumer->outlet) < OUTLET_FLUSHES_MAX)
 		r = stream_flush(router, consumer->number, request->id);
 	if (r < 0) {
 		answer_failed(router, consumer, message->header.type, message->header.cookie, r, "flush");

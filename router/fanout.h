@@ -31,6 +31,7 @@ struct trace {
 	uint64_t id, probe_id;
 	struct route *route;
 	struct outlet *outlet;
+	struct trace *next_of_outlet; /* among those of its list */
 	enum trace_stage stage;
 	uint64_t since, until; /* ns */
 	uint32_t since_cpu;    /* of events at `since`: from this CPU on */
@@ -127,6 +128,8 @@ void fanout_trace_stop(struct trace *trace, uint64_t until);
 int fanout_trace_filter(struct trace *trace, struct filter_program *filter, struct filter_program *kernel_filter);
 /* Its side of the ledger, as of now. */
 struct ledger_trace fanout_trace_ledger(const struct trace *trace);
+/* An event that was told to a trace was overwritten in its ring before it was read. */
+void fanout_event_gone(struct outlet *outlet, uint64_t trace_id);
 /* The kernel's counts of a dynamic probe, by its event's name; of no route: nothing. */
 void fanout_profile(struct fanout *fanout, const char *event, size_t size, uint64_t hits, uint64_t missed);
 struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id);

@@ -8,18 +8,6 @@
 /* A consumer that sleeps is not left asleep while so much of its ring fills up. */
 #define WAKE_PART 8
 
-int outlet_init(struct outlet *outlet, size_t capacity, enum ring_overflow overflow)
-{
-	memset(outlet, 0, sizeof(*outlet));
-	return ring_writer_create(capacity, overflow, &outlet->ring);
-}
-
-void outlet_release(struct outlet *outlet)
-{
-	if (outlet)
-		ring_writer_release(&outlet->ring);
-}
-
 /* Something has to stand before the next event. */
 static void set_due(struct outlet *outlet)
 {
@@ -65,6 +53,21 @@ static bool write_record(struct outlet *outlet, enum record_kind kind, uint64_t 
 	return true;
 }
 
+static void merge_lost(struct record_lost *lost, const struct record_lost *more)
+{
+	bool unknown = lost->count == LOST_COUNT_UNKNOWN || more->count == LOST_COUNT_UNKNOWN;
+
+	if (!lost->at_least) {
+		*lost = *more;
+		return;
+	}
+	lost->count = unknown ? LOST_COUNT_UNKNOWN : lost->count + more->count;
+	lost->at_least += more->at_least;
+	lost->cpu = lost->cpu == more->cpu ? more->cpu : RECORD_CPU_NONE;
+	lost->from = more->from < lost->from ? more->from : lost->from;
+	lost->to = more->to > lost->to ? more->to : lost->to;
+}
+
 static bool write_lost(struct outlet *outlet, struct record_lost *lost)
 {
 	if (!lost->at_least)
@@ -103,6 +106,8 @@ static bool write_flushes(struct outlet *outlet)
 
 		if (!write_record(outlet, RECORD_FLUSHED, outlet->flushes[0].time, 0, &flushed, sizeof(flushed)))
 			return false;
+		outlet->flushes_unread++;
+		outlet->flushes_end = ring_writer_reserved(&outlet->ring);
 		outlet->flush_count--;
 		memmove(outlet->flushes, outlet->flushes + 1, outlet->flush_count * sizeof(outlet->flushes[0]));
 	}
@@ -127,8 +132,14 @@ static bool write_filters(struct outlet *outlet)
  * room behind a consumer that does not read is left to the ledger. */
 static bool write_due(struct outlet *outlet)
 {
-	bool done = write_losses(outlet) && write_filters(outlet) && write_flushes(outlet);
+	bool done;
 
+	if (!outlet->due)
+		return true;
+	/* What is overwritten for it is told with it, and nothing is behind it. */
+	ring_writer_make_room(&outlet->ring, OUTLET_MARGIN);
+	outlet->stop = outlet->ring.at;
+	done = write_losses(outlet) && write_filters(outlet) && write_flushes(outlet);
 	if (outlet->end_due && write_record(outlet, RECORD_END, outlet->last_time, 0, &outlet->end, sizeof(outlet->end))) {
 		outlet->end_due = false;
 		outlet->ended = true;
@@ -138,29 +149,77 @@ static bool write_due(struct outlet *outlet)
 	return done;
 }
 
-static void merge_lost(struct record_lost *lost, enum lost_source source, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to)
-{
-	uint64_t least = count == LOST_COUNT_UNKNOWN ? 1 : count;
-
-	if (!lost->at_least) {
-		*lost = (struct record_lost){
-			.source = source, .cpu = cpu, .count = count, .at_least = least, .from = from, .to = to,
-		};
-		return;
-	}
-	lost->count = count == LOST_COUNT_UNKNOWN || lost->count == LOST_COUNT_UNKNOWN ? LOST_COUNT_UNKNOWN : lost->count + count;
-	lost->at_least += least;
-	lost->cpu = lost->cpu == cpu ? cpu : RECORD_CPU_NONE;
-	lost->from = from < lost->from ? from : lost->from;
-	lost->to = to > lost->to ? to : lost->to;
-}
-
 void outlet_lost(struct outlet *outlet, enum lost_source source, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to)
 {
+	const struct record_lost lost = {
+		.source = source, .cpu = cpu, .count = count, .from = from, .to = to,
+		.at_least = count == LOST_COUNT_UNKNOWN ? 1 : count,
+	};
+
 	if (!count || (unsigned int)source >= LOST_SOURCES)
 		return;
-	merge_lost(&outlet->lost[source], source, cpu, count, from, to);
+	merge_lost(&outlet->lost[source], &lost);
 	set_due(outlet);
+}
+
+/* RING_OVERWRITE: a record is about to be overwritten unread. */
+static void record_gone(void *context, const struct record_header *record)
+{
+	struct outlet *outlet = context;
+	const void *payload = record + 1;
+	struct record_flushed flushed;
+	struct record_filter filter;
+	struct record_lost lost;
+
+	switch (record->kind) {
+	case RECORD_EVENT:
+		if (outlet->event_gone)
+			outlet->event_gone(outlet, record->trace_id);
+		return;
+	case RECORD_LOST:
+		memcpy(&lost, payload, sizeof(lost));
+		merge_lost(&outlet->lost[lost.source], &lost);
+		break;
+	case RECORD_GAP:
+		outlet->gap_time = record->time;
+		outlet->gap_due = true;
+		break;
+	case RECORD_CLOCK:
+		outlet->clock_known = true;
+		break;
+	case RECORD_FLUSHED:
+		memcpy(&flushed, payload, sizeof(flushed));
+		outlet->flushes_unread--;
+		outlet_flushed(outlet, flushed.cookie, record->time);
+		break;
+	case RECORD_FILTER:
+		memcpy(&filter, payload, sizeof(filter));
+		if (outlet->filter_count < OUTLET_FILTERS_MAX)
+			outlet_filter(outlet, record->trace_id, filter.cookie, record->time);
+		break;
+	default:
+		break;
+	}
+	outlet->due = true;
+}
+
+int outlet_init(struct outlet *outlet, size_t capacity, enum ring_overflow overflow)
+{
+	int r;
+
+	memset(outlet, 0, sizeof(*outlet));
+	r = ring_writer_create(capacity, overflow, &outlet->ring);
+	if (r < 0)
+		return r;
+	outlet->ring.gone = record_gone;
+	outlet->ring.gone_context = outlet;
+	return 0;
+}
+
+void outlet_release(struct outlet *outlet)
+{
+	if (outlet)
+		ring_writer_release(&outlet->ring);
 }
 
 /* How far events may go in what the ring has given: with nothing behind it, up to the margin. */
@@ -189,7 +248,7 @@ struct record_header *outlet_reserve_slow(struct outlet *outlet, size_t size, ui
 			record = ring_writer_reserve(ring, size);
 	}
 	if (record)
-		outlet->stop = events_stop(outlet);
+		outlet->stop = outlet->due ? ring->at : events_stop(outlet);
 	if (!record)
 		outlet_lost(outlet, LOST_RING, RECORD_CPU_NONE, 1, time, time);
 	outlet->last_time = time;
@@ -208,6 +267,15 @@ void outlet_gap(struct outlet *outlet, uint64_t time)
 	outlet->gap_time = time;
 	outlet->gap_due = true;
 	set_due(outlet);
+}
+
+uint32_t outlet_flushes(struct outlet *outlet)
+{
+	/* Those that were read can't be overwritten unread, and a ring that drops keeps all. */
+	if (outlet->ring.overflow == RING_DROP ||
+		ring_writer_reserved(&outlet->ring) - ring_writer_used(&outlet->ring) - outlet->flushes_end < UINT64_MAX / 2)
+		outlet->flushes_unread = 0;
+	return outlet->flush_count + outlet->flushes_unread;
 }
 
 void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time)

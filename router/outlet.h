@@ -1,5 +1,6 @@
 /* One consumer's ring as the router writes it: events where there is room, losses told where they happened
- * and merged, and the records that must not get lost (flush marks, the end) in room that events leave free. */
+ * and merged, and the records that must not get lost (flush marks, the end) in room that events leave free. In a ring
+ * that overwrites, what is overwritten unread is counted, and all but events is told again. */
 #ifndef TRACEFAN_ROUTER_OUTLET_H
 #define TRACEFAN_ROUTER_OUTLET_H
 
@@ -13,7 +14,7 @@
 /* Marks of new filters that may wait for room in the ring; with more, filters are not changed. */
 #define OUTLET_FILTERS_MAX 4
 /* Room that is left for what is more important: by events for every other record, by records of losses and
- * clocks for the marks of flushes and the end, by marks for the end. */
+ * clocks for the marks of flushes and the end, by marks for the end. OUTLET_MARGIN is room for all that can be due. */
 #define OUTLET_MARGIN       2048UL
 #define OUTLET_MARGIN_LOST  1024
 #define OUTLET_MARGIN_FLUSH 256
@@ -29,13 +30,23 @@ struct outlet_filter {
 	uint64_t time;   /* no event that was told before is younger */
 };
 
+/* An outlet's traces are found by their ids among so many lists. */
+#define OUTLET_LISTS 64
+
+struct trace;
+
 struct outlet {
 	struct ring_writer ring;
+	struct trace *traces[OUTLET_LISTS]; /* the fan-out's */
+	/* RING_OVERWRITE: told of each event that is overwritten unread; may be NULL. */
+	void (*event_gone)(struct outlet *outlet, uint64_t trace_id);
 	struct record_lost lost[LOST_SOURCES]; /* by source, told before the next record; at_least 0: none */
 	const uint8_t *stop;  /* up to here events are written without a further look */
 	uint64_t last_time;   /* of the last event written or lost */
 	struct outlet_flush flushes[OUTLET_FLUSHES_MAX]; /* marks whose time has come */
 	uint32_t flush_count;
+	uint32_t flushes_unread; /* marks in the ring that may still be overwritten */
+	uint64_t flushes_end;    /* the position behind the last of them */
 	struct outlet_filter filters[OUTLET_FILTERS_MAX]; /* marks that stand before the next event */
 	uint32_t filter_count;
 	bool due; /* one of lost, flushes, filters, clock and end waits to be written */
@@ -71,6 +82,8 @@ void outlet_clock(struct outlet *outlet, const struct record_clock *clock);
 /* The router was restarted; the consumer goes on at this time. What the gap cost beyond what is told as lost
  * elsewhere is nothing: no slot was given back before its events were published. */
 void outlet_gap(struct outlet *outlet, uint64_t time);
+/* Marks of flushes that may still have to be written. */
+uint32_t outlet_flushes(struct outlet *outlet);
 /* A flush mark; the caller keeps to OUTLET_FLUSHES_MAX. */
 void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time);
 /* A trace's new filter holds from here on; the caller keeps to OUTLET_FILTERS_MAX. */

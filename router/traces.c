@@ -34,6 +34,29 @@ static int traces_room(struct route *route)
 	return 0;
 }
 
+/* Ids are times: those of traces that were made in a row lie near each other. */
+static struct trace **list_of(struct outlet *outlet, uint64_t id)
+{
+	return &outlet->traces[(id * UINT64_C(0x9e3779b97f4a7c15) >> 32) % OUTLET_LISTS];
+}
+
+static void outlet_list(struct trace *trace)
+{
+	struct trace **list = list_of(trace->outlet, trace->id);
+
+	trace->next_of_outlet = *list;
+	*list = trace;
+}
+
+static void outlet_unlist(const struct trace *trace)
+{
+	struct trace **place = list_of(trace->outlet, trace->id);
+
+	while (*place != trace)
+		place = &(*place)->next_of_outlet;
+	*place = trace->next_of_outlet;
+}
+
 int fanout_trace_add(struct route *route, const struct trace *model, struct trace **ret)
 {
 	struct trace *trace;
@@ -48,6 +71,7 @@ int fanout_trace_add(struct route *route, const struct trace *model, struct trac
 	trace->stage = TRACE_OFF;
 	trace->missed_before = route->missed;
 	route->traces[route->trace_count++] = trace;
+	outlet_list(trace);
 	*ret = trace;
 	return 0;
 }
@@ -189,6 +213,7 @@ void fanout_trace_remove(struct trace *trace)
 	struct route *route = trace->route;
 
 	trace_end(trace);
+	outlet_unlist(trace);
 	list_remove(route->traces, &route->trace_count, trace);
 	trace_release(trace);
 }
@@ -226,6 +251,19 @@ struct ledger_trace fanout_trace_ledger(const struct trace *trace)
 	ledger.missed = trace->route->missed - trace->missed_before;
 	ledger.filtered = ledger.decoded - ledger.delivered - ledger.lost_ring;
 	return ledger;
+}
+
+void fanout_event_gone(struct outlet *outlet, uint64_t trace_id)
+{
+	struct trace *trace = *list_of(outlet, trace_id);
+
+	while (trace && trace->id != trace_id)
+		trace = trace->next_of_outlet;
+	/* The account of a trace that was closed is closed. */
+	if (!trace)
+		return;
+	trace->ledger.delivered--;
+	trace->ledger.lost_ring++;
 }
 
 struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id)

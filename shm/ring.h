@@ -40,7 +40,7 @@ static inline uint64_t ring_record_max(uint64_t capacity)
 /* ---- the router's end ---- */
 struct ring_writer {
 	struct segment head;   /* all of SEGMENT_RING: the page and the data twice */
-	struct segment cursor; /* SEGMENT_CURSOR, mapped read-only */
+	struct segment cursor; /* SEGMENT_CURSOR, RING_DROP: mapped read-only */
 	uint8_t *data;         /* the first of the two mappings of the data */
 	uint64_t capacity;
 	uint64_t record_max; /* bytes of the largest record */
@@ -58,6 +58,10 @@ struct ring_writer {
 	uint32_t spare_count;
 	uint64_t returned; /* RING_DROP: the chunks before this position have come back */
 	enum ring_overflow overflow;
+	/* RING_OVERWRITE: told of each record that is overwritten unread, while it is still whole; may be
+	 * NULL. It must not write to the ring. */
+	void (*gone)(void *context, const struct record_header *record);
+	void *gone_context;
 	int wake_fd; /* signals the consumer */
 	int wait_fd; /* what the consumer polls; kept to be shared, never read here */
 };
@@ -92,6 +96,9 @@ static inline struct record_header *ring_writer_reserve(struct ring_writer *writ
 	writer->at = record + size;
 	return (struct record_header *)(void *)record;
 }
+
+/* RING_OVERWRITE: sees to it that the next records, up to `size` bytes of them, push out nothing. */
+void ring_writer_make_room(struct ring_writer *writer, size_t size);
 
 /* Makes all reserved records visible, to a consumer that looks. */
 void ring_writer_show(struct ring_writer *writer);
@@ -214,8 +221,7 @@ static inline uint32_t ring_reader_payload_size(
 }
 
 /* Tells the writer that everything before the current record may be overwritten. ring_reader_next
- * does it by itself behind each chunk (RING_OVERWRITE: each eighth of the ring) and when it finds
- * no more. */
+ * does it by itself behind each chunk (RING_OVERWRITE: each record) and when it finds no more. */
 void ring_reader_release_read(struct ring_reader *reader);
 
 /* Announces sleep (wake_prepare_sleep) and looks once more. Returns true when the caller may wait

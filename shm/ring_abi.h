@@ -5,7 +5,8 @@
  *     | struct ring_head    | data: `capacity` bytes, a power of two  |
  *     | one page            | mapped twice in a row by both sides     |
  *     +---------------------+----------------------------------------+
- *   memfd SEGMENT_CURSOR, one page, written by the consumer, read by the router.
+ *   memfd SEGMENT_CURSOR, one page, written by the consumer, read by the router (RING_OVERWRITE: `consumed` is
+ *   written by both).
  *
  * Positions count bytes since the ring was made and run free. They are compared by unsigned difference only.
  *
@@ -52,28 +53,30 @@ struct ring_head {
 	/* Own cache line: the end of the published records. Release-stored by ring_writer_show,
 	 * acquire-loaded by the consumer. */
 	uint64_t published;
-	/* RING_OVERWRITE: records that begin before this position may be overwritten at any moment.
-	 * Advanced, with a full barrier behind it, before the bytes are overwritten. */
-	uint64_t oldest;
-	/* RING_OVERWRITE: where a consumer that was overtaken goes on. The writer fills in the pair that is
-	 * not in use, then raises `turn` (release-stored), then `oldest`: pair `turn & 1` is whole as long
-	 * as `turn` stays the same, even if the writer is interrupted for long. */
+	/* RING_OVERWRITE: where a consumer that was overtaken goes on, and how many events began before. The writer
+	 * fills in the pair that is not in use, then raises `turn` (release-stored), then moves the consumer's
+	 * cursor to the same position: the pair of that position is whole as long as neither `turn` nor the cursor
+	 * changes, even if the writer is interrupted for long. */
 	uint64_t turn;
 	struct ring_resume resume[2];
 	/* 1: the router waits for room in this ring (recordings): a consumer that finds it empty says so by
 	 * CONTROL_ROOM before it sleeps. */
 	uint32_t waits;
-	uint8_t pad1[4];
+	uint8_t pad1[12];
 	/* RING_DROP: stored before anything is published that lies in the chunk, and not again before that came
 	 * back. */
 	uint16_t order[RING_CHUNKS_MAX];
 };
 _Static_assert(sizeof(struct ring_head) == 192 + 2 * RING_CHUNKS_MAX, "ring head");
 
-/* Only the consumer writes this page. The router loads each field once and clamps it. */
+/* Only the consumer writes this page, `consumed` aside. The router loads each field once and clamps it. */
 struct ring_cursor {
 	struct segment_header segment;
-	uint64_t consumed; /* records before this position are no longer needed; release-stored */
+	/* RING_DROP: records before this position are no longer needed; release-stored by the consumer.
+	 * RING_OVERWRITE: the next record, moved by compare-and-exchange only. The consumer copies a record and then
+	 * moves on by its size: if that succeeds, the record is its own and whole. The router moves it on before it
+	 * overwrites what lies there: then all that was passed over is lost, and both know it. */
+	uint64_t consumed;
 	uint8_t pad0[56];
 	/* Own cache line, for the router looks at it with each batch: raised by one each time before the
 	 * consumer goes to sleep; the router signals when the value is another than the one that it last

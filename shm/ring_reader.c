@@ -66,6 +66,55 @@ static int reader_check_head(struct ring_reader *reader)
 	return 0;
 }
 
+static uint64_t reader_load_cursor(const struct ring_reader *reader)
+{
+	const struct ring_cursor *cursor = reader->cursor.base;
+
+	/* Pairs with the exchange in writer_move_cursor: the pair of this position is there. */
+	return __atomic_load_n(&cursor->consumed, __ATOMIC_ACQUIRE);
+}
+
+/* RING_OVERWRITE: where the writer moved the cursor to, and how many events began before. */
+static int reader_load_resume(const struct ring_reader *reader, struct ring_resume *ret)
+{
+	const struct ring_head *head = reader_head(reader);
+
+	for (int i = 0; i < 2 * RESUME_TRIES; i++) {
+		const uint64_t cursor = reader_load_cursor(reader);
+		/* Pairs with the release in writer_store_resume: the pair is there. */
+		const uint64_t turn = __atomic_load_n(&head->turn, __ATOMIC_ACQUIRE);
+		/* The last pair, or the one before while the cursor was not yet moved to the last. */
+		const struct ring_resume *resume = &head->resume[(turn + (uint64_t)i) & 1];
+		const uint64_t position = __atomic_load_n(&resume->position, __ATOMIC_RELAXED);
+		const uint64_t events = __atomic_load_n(&resume->events, __ATOMIC_RELAXED);
+
+		/* Pairs with the releases in writer_store_resume: had the pair been filled in anew, so would the
+		 * cursor or `turn` be another. */
+		barrier_acquire();
+		if (position == cursor && __atomic_load_n(&head->turn, __ATOMIC_RELAXED) == turn &&
+			reader_load_cursor(reader) == cursor) {
+			*ret = (struct ring_resume){ .position = position, .events = events };
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+/* RING_OVERWRITE: room for one record, and the count of events to begin with. */
+static int reader_make_copy(struct ring_reader *reader)
+{
+	struct ring_resume resume;
+
+	reader->copy_size = reader->record_max;
+	reader->copy = malloc(reader->copy_size);
+	if (!reader->copy)
+		return -ENOMEM;
+	if (reader_load_resume(reader, &resume) < 0 || resume.position != reader->top)
+		return -EINVAL;
+	reader->events = resume.events;
+	return 0;
+}
+
 static int reader_make(const int fds[3], struct ring_reader *reader)
 {
 	int r;
@@ -83,13 +132,7 @@ static int reader_make(const int fds[3], struct ring_reader *reader)
 	r = reader_check_head(reader);
 	if (r < 0)
 		return r;
-	if (reader->overflow == RING_OVERWRITE) {
-		reader->copy_size = reader->record_max;
-		reader->copy = malloc(reader->copy_size);
-		if (!reader->copy)
-			return -ENOMEM;
-	}
-	return 0;
+	return reader->overflow == RING_OVERWRITE ? reader_make_copy(reader) : 0;
 }
 
 int ring_reader_attach(const int fds[3], struct ring_reader *ret)
@@ -132,28 +175,6 @@ static int reader_break(struct ring_reader *reader)
 	return -EBADMSG;
 }
 
-static int reader_load_resume(const struct ring_reader *reader, struct ring_resume *ret)
-{
-	const struct ring_head *head = reader_head(reader);
-
-	for (int i = 0; i < RESUME_TRIES; i++) {
-		/* Pairs with the release in writer_store_oldest: the pair is there. */
-		const uint64_t turn = __atomic_load_n(&head->turn, __ATOMIC_ACQUIRE);
-		const struct ring_resume *resume = &head->resume[turn & 1];
-		const uint64_t position = __atomic_load_n(&resume->position, __ATOMIC_RELAXED);
-		const uint64_t events = __atomic_load_n(&resume->events, __ATOMIC_RELAXED);
-
-		/* Pairs with barrier_full in writer_store_oldest: had the pair been filled in anew,
-		 * so would `turn` be another. */
-		barrier_acquire();
-		if (__atomic_load_n(&head->turn, __ATOMIC_RELAXED) == turn) {
-			*ret = (struct ring_resume){ .position = position, .events = events };
-			return 0;
-		}
-	}
-	return -EBADMSG;
-}
-
 /* RING_OVERWRITE: how large the next record may be. */
 static uint64_t reader_room(const struct ring_reader *reader)
 {
@@ -183,7 +204,6 @@ static int reader_resume(struct ring_reader *reader)
 	reader->events = resume.events;
 	reader->top = resume.position;
 	reader->limit = published;
-	reader_store_cursor(reader, resume.position);
 	return -EOVERFLOW;
 }
 
@@ -198,48 +218,46 @@ static void copy_words(uint8_t *to, const uint8_t *from, size_t size)
 		target[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
 }
 
-/* RING_OVERWRITE: copies the record at `position`, then proves that the copy is whole. */
-static int reader_copy(struct ring_reader *reader, const struct record_header **ret)
+/* RING_OVERWRITE: moves on behind a record that was copied. False: it was overwritten, wholly or in part. */
+static bool reader_claim(struct ring_reader *reader, uint32_t size)
 {
-	const struct record_header *record =
-		(const void *)(reader->data + (reader->top & (reader->capacity - 1)));
-	struct record_header *copy = (void *)reader->copy;
-	const uint32_t size = __atomic_load_n(&record->size, __ATOMIC_RELAXED);
-	/* A torn size must not lead outside, so it is checked before it is known to be whole. */
-	bool plausible = ring_record_plausible(size, 0, reader_room(reader));
-	uint64_t oldest;
+	struct ring_cursor *cursor = reader->cursor.base;
+	uint64_t position = reader->top;
 
-	if (plausible)
-		copy_words(reader->copy, (const uint8_t *)record, size);
-	/* Pairs with barrier_full in writer_store_oldest: if any byte above was a new one, so is
-	 * `oldest`. */
-	barrier_acquire();
-	oldest = __atomic_load_n(&reader_head(reader)->oldest, __ATOMIC_RELAXED);
-	if ((int64_t)(oldest - reader->top) > 0) {
-		/* Pairs with the release of `oldest`: the pair that is loaded next is at least as
-		 * far. */
-		barrier_acquire();
-		return reader_resume(reader);
-	}
-	if (!plausible || copy->size != size ||
-		!ring_record_plausible(size, copy->payload_size, reader_room(reader)))
-		return reader_break(reader);
-	reader->top += size;
-	reader->current_size = size;
-	reader->events += copy->kind == RECORD_EVENT;
-	*ret = copy;
-	return 1;
+	/* Pairs with the exchange and the load in writer_move_cursor: bytes are overwritten only behind them, and
+	 * after one that passes this position this one fails. */
+	return __atomic_compare_exchange_n(&cursor->consumed, &position, position + size, false, __ATOMIC_ACQ_REL,
+		__ATOMIC_ACQUIRE);
 }
 
 /* RING_OVERWRITE: the next record. Returns as ring_reader_next. */
 static int reader_next_copy(struct ring_reader *reader, const struct record_header **ret)
 {
+	const struct record_header *record =
+		(const void *)(reader->data + (reader->top & (reader->capacity - 1)));
+	struct record_header *copy = (void *)reader->copy;
+	uint32_t size;
+
 	if (reader->top == reader->limit)
 		reader->limit = reader_load_published(reader);
-	if (reader->top - reader->released >= reader->capacity / 8 ||
-		(reader->top == reader->limit && reader->top != reader->released))
-		reader_store_cursor(reader, reader->top);
-	return reader->top == reader->limit ? 0 : reader_copy(reader, ret);
+	if (reader->top == reader->limit)
+		return 0;
+	size = __atomic_load_n(&record->size, __ATOMIC_RELAXED);
+	/* A torn size must not lead outside, so it is checked before it is known to be whole. */
+	if (ring_record_plausible(size, 0, reader_room(reader))) {
+		copy_words(reader->copy, (const uint8_t *)record, size);
+		if (copy->size == size && ring_record_plausible(size, copy->payload_size, reader_room(reader)) &&
+			reader_claim(reader, size)) {
+			reader->top += size;
+			reader->current_size = size;
+			reader->events += copy->kind == RECORD_EVENT;
+			*ret = copy;
+			return 1;
+		}
+	}
+	/* Pairs with the exchange in writer_move_cursor: if any byte above was a new one, so is the cursor. */
+	barrier_acquire();
+	return reader_load_cursor(reader) == reader->top ? reader_break(reader) : reader_resume(reader);
 }
 
 /* RING_DROP: where the rest of a chunk is passed over, goes on at the chunk's end. False: no
@@ -313,7 +331,8 @@ void ring_reader_release_read(struct ring_reader *reader)
 {
 	const uint64_t begin = ring_reader_position(reader) - reader->current_size;
 
-	if (begin != reader->released)
+	/* RING_OVERWRITE: what was copied has been given up by that. */
+	if (reader->overflow == RING_DROP && begin != reader->released)
 		reader_store_cursor(reader, begin);
 }
 

@@ -8,6 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* How often it is tried to move the cursor of a consumer that reads meanwhile. With each failure it has taken a
+ * record within two loads; so many in a row are no chance. */
+#define CURSOR_TRIES 1000
+
 /* RING_OVERWRITE gives way in steps of a part of the ring, so that the barrier is not paid per
  * record. */
 #define OVERWRITE_STEPS 64
@@ -48,7 +52,7 @@ static int writer_make(size_t capacity, enum ring_overflow overflow, struct ring
 		"tracefan-cursor", SEGMENT_CURSOR, RING_PAGE, SEGMENT_WRITABLE, &writer->cursor);
 	if (r < 0)
 		return r;
-	r = segment_protect(&writer->cursor);
+	r = overflow == RING_DROP ? segment_protect(&writer->cursor) : 0;
 	if (r < 0)
 		return r;
 	r = wake_create(&writer->wait_fd, &writer->wake_fd);
@@ -109,25 +113,70 @@ static void writer_load_cursor(struct ring_writer *writer)
 		writer->consumed = consumed;
 }
 
-/* Makes known that what begins before writer->oldest may be overwritten from now on. */
-static void writer_store_oldest(struct ring_writer *writer)
+/* Makes known where a consumer goes on whose cursor is moved to writer->oldest. */
+static void writer_store_resume(struct ring_writer *writer)
 {
 	struct ring_head *head = writer_head(writer);
 	const uint64_t turn = head->turn + 1;
 	struct ring_resume *resume = &head->resume[turn & 1];
 
-	/* Not before the last `turn`, which takes readers off this pair: barrier_full below saw to
-	 * that. Pairs with barrier_acquire in reader_load_resume. */
-	__atomic_store_n(&resume->position, writer->oldest, __ATOMIC_RELAXED);
-	__atomic_store_n(&resume->events, writer->oldest_events, __ATOMIC_RELAXED);
+	/* Not before the cursor was moved to the place of the other pair. Pairs with barrier_acquire in
+	 * reader_load_resume, which then sees that. */
+	__atomic_store_n(&resume->position, writer->oldest, __ATOMIC_RELEASE);
+	__atomic_store_n(&resume->events, writer->oldest_events, __ATOMIC_RELEASE);
 	/* Publishes the pair. Pairs with the acquire in reader_load_resume. */
 	__atomic_store_n(&head->turn, turn, __ATOMIC_RELEASE);
-	/* Who sees this finds a pair that is at least as far. Pairs with barrier_acquire in
-	 * reader_copy. */
-	__atomic_store_n(&head->oldest, writer->oldest, __ATOMIC_RELEASE);
-	/* Before the caller overwrites bytes. Pairs with barrier_acquire in reader_copy: whoever
-	 * copied a byte that was written after this also sees the new `oldest`. */
-	barrier_full();
+}
+
+/* Moves the cursor on to writer->oldest, unless it is there already. Returns the position from which on the
+ * consumer has not read what lies before `oldest`, and never will: a copy that it is making now counts for nothing. A
+ * consumer that breaks the rules loses what it can. */
+static uint64_t writer_move_cursor(struct ring_writer *writer)
+{
+	struct ring_cursor *cursor = writer->cursor.base;
+	const uint64_t last = writer->consumed;
+
+	for (unsigned int i = 0; i < CURSOR_TRIES; i++) {
+		/* Pairs with the exchange in reader_claim: the copies of what lies before it are made. */
+		uint64_t consumed = __atomic_load_n(&cursor->consumed, __ATOMIC_ACQUIRE);
+
+		if (consumed - last > writer->published - last || consumed % RECORD_ALIGN)
+			break;
+		writer->consumed = consumed;
+		if ((int64_t)(consumed - writer->oldest) >= 0)
+			return writer->oldest;
+		/* Before the caller overwrites bytes. Pairs with the exchange in reader_claim. */
+		if (__atomic_compare_exchange_n(&cursor->consumed, &consumed, writer->oldest, false, __ATOMIC_ACQ_REL,
+			    __ATOMIC_RELAXED)) {
+			writer->consumed = writer->oldest;
+			return consumed;
+		}
+	}
+	if ((int64_t)(last - writer->oldest) >= 0)
+		return writer->oldest;
+	__atomic_store_n(&cursor->consumed, writer->oldest, __ATOMIC_RELEASE);
+	writer->consumed = writer->oldest;
+	return last;
+}
+
+static const struct record_header *writer_record(const struct ring_writer *writer, uint64_t position)
+{
+	return (const void *)(writer->data + (position & (writer->capacity - 1)));
+}
+
+/* Tells of the records between `from`, where one begins, and writer->oldest that do not lie before `begin`, which is
+ * the consumer's word. */
+static void writer_tell_gone(struct ring_writer *writer, uint64_t from, uint64_t begin)
+{
+	if (!writer->gone || (int64_t)(writer->oldest - begin) <= 0)
+		return;
+	for (uint64_t at = from; at != writer->oldest;) {
+		const struct record_header *record = writer_record(writer, at);
+
+		if (at - from >= begin - from)
+			writer->gone(writer->gone_context, record);
+		at += record->size;
+	}
 }
 
 /* Declares the oldest records overwritten until `size` bytes are free, and some more for the next
@@ -146,15 +195,14 @@ static void writer_push_out(struct ring_writer *writer, size_t size)
 	if (want < step)
 		want = step < used ? step : used;
 	while (gone < want && writer->oldest + gone != writer->published) {
-		const struct record_header *record =
-			(const void *)(writer->data +
-				       ((writer->oldest + gone) & (writer->capacity - 1)));
+		const struct record_header *record = writer_record(writer, writer->oldest + gone);
 
 		gone += record->size;
 		writer->oldest_events += record->kind == RECORD_EVENT;
 	}
 	writer->oldest += gone;
-	writer_store_oldest(writer);
+	writer_store_resume(writer);
+	writer_tell_gone(writer, writer->oldest - gone, writer_move_cursor(writer));
 }
 
 /* RING_OVERWRITE: what lies before `oldest` may be written to. */
@@ -221,6 +269,12 @@ struct record_header *ring_writer_reserve_slow(struct ring_writer *writer, size_
 	return (struct record_header *)(void *)record;
 }
 
+void ring_writer_make_room(struct ring_writer *writer, size_t size)
+{
+	if (writer->overflow == RING_OVERWRITE && size > (size_t)(writer->end - writer->at))
+		writer_give_way(writer, size);
+}
+
 void ring_writer_show(struct ring_writer *writer)
 {
 	const uint64_t reserved = ring_writer_reserved(writer);
@@ -255,9 +309,6 @@ uint64_t ring_writer_used(struct ring_writer *writer)
 	const uint64_t reserved = ring_writer_reserved(writer);
 
 	writer_load_cursor(writer);
-	if (writer->overflow == RING_OVERWRITE &&
-		writer->consumed - writer->oldest > reserved - writer->oldest)
-		return reserved - writer->oldest;
 	return reserved - writer->consumed;
 }
 

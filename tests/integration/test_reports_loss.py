@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 
 import harness
 
@@ -94,6 +95,11 @@ class Loss(harness.TestCase):
             self.check_ended(harness.run([session.tracefan, "session", "flush", session.name]))
         finally:
             consumer.signal(signal.SIGCONT)
+        # Until it has made room.
+        deadline = time.monotonic() + harness.PATIENCE
+        while not events.stat().st_size:
+            self.assertLess(time.monotonic(), deadline, "the consumer reads nothing")
+            time.sleep(0.02)
         more = self.work(10)
         gate.open()
         result = consumer.wait()
@@ -114,6 +120,20 @@ class Loss(harness.TestCase):
         self.assertIn("event", kinds[kinds.index("lost"):])
         # Merged: the ring fills more than once, with what others call meanwhile, but not once per event.
         self.assertLess(len(records), lost // 10)
+
+    def test_overwritten(self):
+        """The same with the oldest lost: the columns say what came, not what was written."""
+        result, numbers = self.stopped_consumer("--overflow", "overwrite")
+        self.check_ended(result)
+        self.check_balance(result)
+        lost, _ = self.check_told(result.records, "ring")
+        probe = result.summary["probes"][NAME]
+        self.assertEqual((probe["lost_ring"], probe["delivered"]), (lost, len(result.events)))
+        self.check_order(result.events)
+        self.assertGreater(lost, 5000)
+        # The newest are there: the last that a process made before the consumer went on.
+        last = {FIRST + (i + 1) * 5000 - 1 for i in range(len(harness.cpus()))}
+        self.assertTrue(last.intersection(e["args"]["pid"] for e in result.events))
 
     def test_the_exit_status_tells(self):
         result, _ = self.stopped_consumer("--on-loss", "exit")

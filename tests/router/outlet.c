@@ -3,6 +3,7 @@
 
 #include "tests/shm/ring_pair.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define EVENT_SIZE 64
@@ -13,19 +14,30 @@ struct fixture {
 	struct ring_reader reader;
 	uint64_t time;
 	uint64_t lost;
+	uint64_t gone; /* events that were overwritten unread */
 };
 
-static int set_up(void **state)
+static int set_up_ring(void **state, enum ring_overflow overflow)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	int fds[3];
 
 	assert_non_null(f);
-	assert_int_equal(outlet_init(&f->outlet, RING_CAPACITY_MIN, RING_DROP), 0);
+	assert_int_equal(outlet_init(&f->outlet, RING_CAPACITY_MIN, overflow), 0);
 	assert_int_equal(ring_writer_share(&f->outlet.ring, fds), 0);
 	assert_int_equal(ring_reader_attach(fds, &f->reader), 0);
 	*state = f;
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_ring(state, RING_DROP);
+}
+
+static int set_up_overwriting(void **state)
+{
+	return set_up_ring(state, RING_OVERWRITE);
 }
 
 static int tear_down(void **state)
@@ -256,6 +268,89 @@ static void losses_are_merged(void **state)
 	assert_int_equal(lost.to, 60);
 }
 
+static void count_gone(struct outlet *outlet, uint64_t trace_id)
+{
+	assert_int_equal(trace_id, TRACE);
+	((struct fixture *)(void *)outlet)->gone++;
+}
+
+/* What the consumer of an overwriting ring found in it. */
+struct found {
+	uint64_t events, kernel, undecodable, flushed, gaps, clocks, marks, ends;
+	bool ended_last;
+};
+
+static void find(struct fixture *f, struct found *found)
+{
+	const struct record_header *record = NULL;
+	struct record_flushed flushed;
+	struct record_lost lost;
+	int r;
+
+	while ((r = ring_reader_next(&f->reader, &record)) != 0) {
+		if (r == -EOVERFLOW)
+			continue;
+		assert_int_equal(r, 1);
+		found->ended_last = record->kind == RECORD_END;
+		found->events += record->kind == RECORD_EVENT;
+		found->gaps += record->kind == RECORD_GAP;
+		found->clocks += record->kind == RECORD_CLOCK;
+		found->marks += record->kind == RECORD_FILTER;
+		found->ends += record->kind == RECORD_END;
+		if (record->kind == RECORD_FLUSHED) {
+			memcpy(&flushed, record + 1, sizeof(flushed));
+			found->flushed |= UINT64_C(1) << flushed.cookie;
+		}
+		if (record->kind != RECORD_LOST)
+			continue;
+		memcpy(&lost, record + 1, sizeof(lost));
+		found->kernel += lost.source == LOST_KERNEL ? lost.count : 0;
+		found->undecodable += lost.source == LOST_UNDECODABLE ? lost.count : 0;
+	}
+}
+
+/* Losses, marks and the gap come to a consumer that has slept through several laps, and each event is one that it
+ * got or one that is known to be gone. */
+static void only_events_are_overwritten(void **state)
+{
+	const struct record_end end = { .reason = END_STOPPED };
+	const struct record_clock clock = { .mono = 1 };
+	struct fixture *f = *state;
+	struct found found = { 0 };
+	uint64_t kernel = 0;
+
+	f->outlet.event_gone = count_gone;
+	outlet_gap(&f->outlet, 1);
+	outlet_clock(&f->outlet, &clock);
+	outlet_filter(&f->outlet, TRACE, 1, 1);
+	for (uint64_t n = 0; n < 10000; n++) {
+		if (n % 700 == 0)
+			outlet_lost(&f->outlet, LOST_KERNEL, 1, n + 1, n, n);
+		if (n % 700 == 0)
+			kernel += n + 1;
+		if (n == 2000)
+			outlet_lost(&f->outlet, LOST_UNDECODABLE, 0, 5, n, n);
+		if (n % 1000 == 0 && outlet_flushes(&f->outlet) < OUTLET_FLUSHES_MAX)
+			outlet_flushed(&f->outlet, n / 1000, n);
+		tell(f);
+		if (n % 64 == 0)
+			assert_int_equal(outlet_publish(&f->outlet), 0);
+	}
+	assert_int_equal(outlet_flushes(&f->outlet), OUTLET_FLUSHES_MAX);
+	outlet_end(&f->outlet, &end);
+	assert_int_equal(outlet_publish(&f->outlet), 0);
+	find(f, &found);
+	assert_int_equal(f->lost, 0);
+	assert_int_equal(found.events + f->gone, 10000);
+	assert_int_equal(f->reader.lost_events, f->gone);
+	assert_true(found.events > 500 && found.events < 1024);
+	assert_int_equal(found.kernel, kernel);
+	assert_int_equal(found.undecodable, 5);
+	assert_int_equal(found.flushed, (1U << OUTLET_FLUSHES_MAX) - 1);
+	assert_true(found.gaps == 1 && found.clocks == 1 && found.marks == 1 && found.ends == 1 && found.ended_last);
+	assert_int_equal(outlet_flushes(&f->outlet), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +361,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_end_fits_behind_everything, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nothing_behind_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(losses_are_merged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(only_events_are_overwritten, set_up_overwriting, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -470,7 +470,7 @@ static void a_batch_larger_than_the_ring(void **state)
 	ring_pair_open(&pair, CAPACITY, RING_OVERWRITE, NEAR_TOP);
 	for (uint64_t n = 0; n < 10000; n++) {
 		assert_true(ring_pair_write(&pair, n, 128));
-		assert_true(pair.writer.published - pair.head->oldest <= CAPACITY);
+		assert_true(pair.writer.published - pair.cursor->consumed <= CAPACITY);
 	}
 	assert_int_equal(ring_writer_publish(&pair.writer), 0);
 	while ((r = ring_reader_next(&pair.reader, &record)) != 0)
@@ -503,11 +503,10 @@ static void a_held_copy_survives_the_writer(void **state)
 	ring_pair_close(&pair);
 }
 
-/* `oldest` is right, where to go on is not. */
+/* The cursor was moved, to where nobody can go on. */
 static void a_hostile_place_to_go_on_ends_the_ring(void **state)
 {
 	static const struct ring_resume lies[] = {
-		{ 0, 0 },                /* nothing skipped */
 		{ 12, 0 },               /* between two words */
 		{ UINT64_MAX - 7, 0 },   /* behind */
 		{ 4 * CAPACITY + 8, 0 }, /* past the end */
@@ -524,6 +523,7 @@ static void a_hostile_place_to_go_on_ends_the_ring(void **state)
 			assert_true(ring_pair_write(&pair, n, 64));
 		assert_int_equal(ring_writer_publish(&pair.writer), 0);
 		pair.head->resume[0] = pair.head->resume[1] = lies[i];
+		pair.cursor->consumed = lies[i].position;
 		assert_int_equal(ring_reader_next(&pair.reader, &record), -EBADMSG);
 		assert_int_equal(ring_reader_next(&pair.reader, &record), -EBADMSG);
 		ring_pair_close(&pair);
@@ -541,6 +541,88 @@ static void used_is_bounded_when_overwriting(void **state)
 		assert_true(ring_pair_write(&pair, n, 128));
 	assert_true(ring_writer_used(&pair.writer) <= CAPACITY);
 	assert_true(ring_writer_used(&pair.writer) > CAPACITY / 2);
+	ring_pair_close(&pair);
+}
+
+/* The cursor was moved to a place for which there is no pair. */
+static void a_missing_place_to_go_on_ends_the_ring(void **state)
+{
+	const struct record_header *record;
+	struct ring_pair pair;
+
+	(void)state;
+	ring_pair_open(&pair, CAPACITY, RING_OVERWRITE, 0);
+	for (uint64_t n = 0; n < 4 * CAPACITY / 64; n++)
+		assert_true(ring_pair_write(&pair, n, 64));
+	assert_int_equal(ring_writer_publish(&pair.writer), 0);
+	pair.cursor->consumed += 64;
+	assert_int_equal(ring_reader_next(&pair.reader, &record), -EBADMSG);
+	ring_pair_close(&pair);
+}
+
+struct gone {
+	uint64_t count, next;
+	bool in_order, whole;
+};
+
+static void count_gone(void *context, const struct record_header *record)
+{
+	struct gone *gone = context;
+
+	gone->in_order = gone->in_order && record->time >= gone->next;
+	gone->whole = gone->whole && ring_pair_whole(record);
+	gone->next = record->time + 1;
+	gone->count++;
+}
+
+/* The writer is told of exactly the records that the reader did not get. */
+static void what_is_gone_is_told_to_the_writer(void **state)
+{
+	struct gone gone = { .in_order = true, .whole = true };
+	const struct record_header *record;
+	struct ring_pair pair;
+	uint64_t read = 0;
+	int r;
+
+	(void)state;
+	ring_pair_open(&pair, CAPACITY, RING_OVERWRITE, NEAR_TOP);
+	pair.writer.gone = count_gone;
+	pair.writer.gone_context = &gone;
+	for (uint64_t n = 0; n < 20000; n++) {
+		assert_true(ring_pair_write(&pair, n, ring_pair_size(n, 256)));
+		assert_int_equal(ring_writer_publish(&pair.writer), 0);
+		/* Now slower than the writer, now faster, now not at all. */
+		for (uint64_t k = 0; k < (n >> 11) % 3 && read + gone.count <= n; k++)
+			read += ring_reader_next(&pair.reader, &record) == 1;
+	}
+	assert_true(read > 1000 && gone.count > 1000);
+	while ((r = ring_reader_next(&pair.reader, &record)) != 0)
+		read += r == 1;
+	assert_true(gone.in_order && gone.whole);
+	assert_int_equal(gone.count, pair.reader.lost_events);
+	assert_int_equal(read + gone.count, 20000);
+	ring_pair_close(&pair);
+}
+
+/* It may make itself lose more or fewer records, and that is all. */
+static void a_hostile_cursor_gains_nothing_when_overwriting(void **state)
+{
+	static const uint64_t lies[] = { NEAR_TOP - 8, NEAR_TOP + 8, NEAR_TOP + 4, 0, NEAR_TOP + 3 * CAPACITY,
+		UINT64_C(1) << 63, NEAR_TOP + 200 };
+	struct gone gone = { .in_order = true, .whole = true };
+	struct ring_pair pair;
+
+	(void)state;
+	ring_pair_open(&pair, CAPACITY, RING_OVERWRITE, NEAR_TOP);
+	pair.writer.gone = count_gone;
+	pair.writer.gone_context = &gone;
+	for (uint64_t n = 0; n < 20000; n++) {
+		pair.cursor->consumed = lies[n % ARRAY_SIZE(lies)] + n / 100 * 64;
+		assert_true(ring_pair_write(&pair, n, ring_pair_size(n, 256)));
+		assert_int_equal(ring_writer_publish(&pair.writer), 0);
+		assert_true(ring_writer_used(&pair.writer) <= CAPACITY);
+	}
+	assert_true(gone.in_order && gone.whole && gone.count <= 20000);
 	ring_pair_close(&pair);
 }
 
@@ -660,6 +742,9 @@ int main(void)
 		cmocka_unit_test(a_held_copy_survives_the_writer),
 		cmocka_unit_test(a_hostile_place_to_go_on_ends_the_ring),
 		cmocka_unit_test(used_is_bounded_when_overwriting),
+		cmocka_unit_test(a_missing_place_to_go_on_ends_the_ring),
+		cmocka_unit_test(what_is_gone_is_told_to_the_writer),
+		cmocka_unit_test(a_hostile_cursor_gains_nothing_when_overwriting),
 		cmocka_unit_test(attaching_checks_each_field),
 		cmocka_unit_test(a_ring_of_a_dead_router_hangs_up),
 	};

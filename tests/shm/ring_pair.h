@@ -30,7 +30,6 @@ static inline void ring_pair_begin_writer(
 	assert_int_equal(ring_writer_create(capacity, overflow, writer), 0);
 	head = writer->head.base;
 	head->published = start;
-	head->oldest = start;
 	head->resume[0].position = start;
 	writer->top = writer->published = writer->announced = writer->consumed = writer->oldest =
 		writer->returned = start;

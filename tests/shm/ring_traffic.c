@@ -33,6 +33,7 @@ struct traffic {
 	uint64_t received; /* atomic */
 	uint64_t slept;    /* atomic: how often the consumer found nothing and went to sleep */
 	uint64_t lost_events;
+	uint64_t gone; /* what the writer was told that it overwrote unread */
 	bool gave_up;   /* atomic: the consumer found something wrong */
 	char wrong[64]; /* what the consumer found, empty: nothing */
 };
@@ -73,11 +74,22 @@ static bool meet(struct ring_writer *writer, struct traffic *traffic)
 	return true;
 }
 
+static void count_gone(void *context, const struct record_header *record)
+{
+	struct traffic *traffic = context;
+
+	if (!ring_pair_whole(record))
+		found(traffic, "the writer was told of a record that is gone already");
+	traffic->gone++;
+}
+
 /* Batches of 1 to 16 records, each published whole. What finds no room is lost, and counted. */
 static void write_all(struct ring_writer *writer, struct traffic *traffic)
 {
 	uint64_t batch_end = 0;
 
+	writer->gone = count_gone;
+	writer->gone_context = traffic;
 	for (uint64_t n = 0; n < RECORDS; n++) {
 		const uint32_t size = ring_pair_size(n, 256);
 		struct record_header *record;
@@ -165,6 +177,8 @@ static void check(struct traffic *traffic)
 		(unsigned long long)traffic->lost_events, (unsigned long long)traffic->slept);
 	assert_string_equal(traffic->wrong, "");
 	assert_int_equal(traffic->received + traffic->dropped + traffic->lost_events, RECORDS);
+	/* Both sides agree, also on the record that was being copied as it was overwritten. */
+	assert_int_equal(traffic->gone, traffic->lost_events);
 	assert_true(traffic->slept >= MEETINGS);
 	assert_int_equal(munmap(traffic, sizeof(*traffic)), 0);
 }

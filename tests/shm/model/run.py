@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).parent
 # model, configurations that must hold, parts whose absence must be found
 MODELS = [
     ("ring.pml", [[]], ["NO_WRITER_FENCE", "NO_READER_FENCE", "NO_LAST_LOOK", "NO_CURSOR", "LATE_ORDER"]),
-    ("overwrite.pml", [[]], ["LATE_OLDEST", "ONE_PAIR", "NO_PROOF"]),
+    ("overwrite.pml", [[]], ["LATE_CURSOR", "ONE_PAIR", "NO_CLAIM", "LATE_PAIR"]),
     ("pool.pml", [["BUFFERS=2", "NOTES=3"], ["SLOTS=2", "NOTES=0", "BUFFERS=4"]],
      ["NO_READER_FENCE", "NO_ROUTER_FENCE", "NO_LAST_LOOK", "EARLY_RETURN", "NO_KEPT_ROOM"]),
 ]

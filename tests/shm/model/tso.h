@@ -12,6 +12,9 @@ chan stores[2] = [STORES] of { byte, byte };
 #define STORE(process, address, value) stores[process]!address,value
 #define LOAD(to, address)              to = mem[address]
 #define FENCE(process)                 empty(stores[process])
+/* Compare and exchange: a fence, too. `seen` is what was there; it succeeded if that is `from`. */
+#define EXCHANGE(process, address, from, to, seen) \
+	atomic { FENCE(process) -> seen = mem[address]; if :: seen == from -> mem[address] = to :: else fi }
 
 proctype memory(byte process)
 {
