@@ -72,16 +72,17 @@ static struct trace trace_model(struct router *router, struct consumer *consumer
 static int compile_filter(const struct route *route, const struct filter_environment *environment, const char *text,
 	struct filter_program **ret, struct filter_program **ret_kernel, struct filter_failure *ret_failure)
 {
-	/* What a text event lacks, the kernel's own may have: then the kernel's part could be the narrower one. */
-	bool kernel = route->event && !((environment->flags & FILTER_LENIENT) && (route->schema.header->flags & SCHEMA_TEXT));
+	struct filter_environment kernel = *environment;
 	struct filter_ast *ast = NULL;
 	int r;
 
 	r = filter_parse(text, strlen(text), &ast, ret_failure);
 	if (r == 0)
 		r = filter_compile(ast, &route->schema, environment, ret, ret_failure);
-	if (r == 0 && kernel)
-		r = filter_compile(ast, &route->event->schema, environment, ret_kernel, ret_failure);
+	if (route->schema.header->flags & SCHEMA_TEXT)
+		kernel.text = &route->schema;
+	if (r == 0 && route->event)
+		r = filter_compile(ast, &route->event->schema, &kernel, ret_kernel, ret_failure);
 	if (r < 0) {
 		filter_program_release(*ret);
 		*ret = NULL;
@@ -105,10 +106,7 @@ static uint32_t read_filter(const struct route *route, const char *name, const c
 		return EXIT_DONE;
 	environment.probe = name;
 	environment.lacks = FILTER_TGID | FILTER_UID | FILTER_CGROUP;
-	/* A text session's own schema doesn't name values. */
-	if (route->event)
-		environment.print_format =
-			schema_string(&route->event->schema, route->event->schema.header->print_format);
+	environment.binary = route->event ? &route->event->schema : NULL;
 	r = compile_filter(route, &environment, text, ret, ret_kernel, &failure);
 	if (r == 0)
 		return EXIT_DONE;
@@ -583,7 +581,8 @@ static int explain(const struct trace *trace, struct control_explained *explaine
 		r = filter_kernel_text(trace->kernel_filter, CONTROL_FILTER_MAX, &kernel, &exact);
 	if (r < 0)
 		return r;
-	explained->exact = exact && (!trace->filter || trace->kernel_filter);
+	/* What a line doesn't show is missing in the router, whatever the kernel finds in its event. */
+	explained->exact = exact && (!trace->filter || trace->kernel_filter) && !(trace->route->schema.header->flags & SCHEMA_TEXT);
 	put_text(explained->kernel, sizeof(explained->kernel), kernel ? kernel : "0");
 	put_text(explained->router, sizeof(explained->router), router ? router : "");
 	put_text(explained->pushed, sizeof(explained->pushed), trace->route->pushed ? trace->route->pushed : "0");

@@ -87,12 +87,17 @@ enum filter_compile_flag {
 struct filter_environment {
 	const char *probe; /* the name that `probe` is compared with; NULL: none */
 	uint32_t flags;    /* enum filter_compile_flag */
-	/* FILTER_LENIENT: the other kinds of events, NULL: not known, so that no field is an error. */
+	/* FILTER_LENIENT: the other kinds of events, NULL: not known, so that no field is an error.
+	 */
 	const struct schema *const *others;
 	size_t other_count;
-	/* Where names of values stand (`vec == TIMER`): the print format. NULL: the schema's own,
-	 * which text schemas lack. */
-	const char *print_format;
+	/* Of a text schema the one that the kernel's own is: how wide numbers are, and the names of
+	 * values, stand there. NULL: not known. */
+	const struct schema *binary;
+	/* For the kernel's half of a text session's filter: the text schema, by which the filter
+	 * has been compiled. What only that can say of an event is true. NULL: this is not for
+	 * that. */
+	const struct schema *text;
 	uint32_t lacks; /* enum filter_fact: never known in this session. Using uid or cgroup is an
 			 * error then; without FILTER_TGID, `pid` is the thread's id, as everywhere
 			 * in ftrace */
@@ -139,8 +144,8 @@ int filter_union(
  * in at most `room` bytes (its NUL included). What the kernel lacks is widened to "true"; a text
  * that would be too long is coarsened step by step. "0" takes the kernel's filter away: everything
  * is recorded. *ret_exact: the kernel accepts nothing that the program does not. For a text
- * session, compile for the kernel's binary schema to get this text. Returns 0 or -ENOMEM; *ret_text
- * is the caller's to free. */
+ * session, compile for the kernel's binary schema (filter_environment.text) to get this text.
+ * Returns 0 or -ENOMEM; *ret_text is the caller's to free. */
 int filter_kernel_text(
 	const struct filter_program *program, size_t room, char **ret_text, bool *ret_exact);
 

@@ -43,25 +43,37 @@ static int fail_field(const struct filter_compiler *compiler, const struct ast_n
 	return -EINVAL;
 }
 
+/* Whether another schema has the test's field. Returns 1, 0 or -ENOMEM. */
+static int has_field(const struct filter_compiler *compiler, const struct ast_node *test,
+	const struct schema *schema)
+{
+	struct filter_schema *other;
+	struct filter_field field;
+	int found;
+
+	if (filter_schema_create(schema, &other))
+		return -ENOMEM;
+	found = !filter_field_find(other, compiler->environment,
+		filter_piece_text(compiler, test->field), test->field.size, &field);
+	filter_schema_release(other);
+	return found;
+}
+
 /* A field that this event lacks: false where another event has it, else an error. */
 static int compile_missing(const struct filter_compiler *compiler, const struct ast_node *test,
 	struct filter_node **ret)
 {
 	const struct filter_environment *environment = compiler->environment;
-	bool known = (environment->flags & FILTER_LENIENT) && !environment->others;
-	struct filter_schema *other;
-	struct filter_field field;
+	int known = (environment->flags & FILTER_LENIENT) && !environment->others;
+	int shown = environment->text ? has_field(compiler, test, environment->text) : 0;
 
-	for (size_t i = 0; !known && i < environment->other_count; i++) {
-		if (filter_schema_create(environment->others[i], &other))
-			return -ENOMEM;
-		known = filter_field_find(other, environment, filter_piece_text(compiler, test->field),
-				test->field.size, &field) == 0;
-		filter_schema_release(other);
-	}
-	if (!known)
+	for (size_t i = 0; !known && i < environment->other_count; i++)
+		known = has_field(compiler, test, environment->others[i]);
+	if (known < 0 || shown < 0)
+		return -ENOMEM;
+	if (!known && !shown)
 		return fail_field(compiler, test);
-	*ret = filter_node_constant(false);
+	*ret = filter_node_constant(shown);
 	return *ret ? 0 : -ENOMEM;
 }
 
@@ -100,7 +112,7 @@ static int settle_probe(const struct filter_compiler *compiler, struct filter_no
 	return 0;
 }
 
-static int compile_test(const struct filter_compiler *compiler, const struct ast_node *test,
+static int compile_known(const struct filter_compiler *compiler, const struct ast_node *test,
 	bool negated, struct filter_node **ret)
 {
 	const struct filter_environment *environment = compiler->environment;
@@ -134,6 +146,19 @@ static int compile_test(const struct filter_compiler *compiler, const struct ast
 			filter_node_release(*ret);
 	}
 	return error;
+}
+
+/* The filter as a whole is right, or it would not have been compiled for a text schema: what can't
+ * be said of the kernel's own event is for the router alone. */
+static int compile_test(const struct filter_compiler *compiler, const struct ast_node *test,
+	bool negated, struct filter_node **ret)
+{
+	int error = compile_known(compiler, test, negated, ret);
+
+	if (error != -EINVAL || !compiler->environment->text)
+		return error;
+	*ret = filter_node_constant(true);
+	return *ret ? 0 : -ENOMEM;
 }
 
 /* ---- the logic ---- */

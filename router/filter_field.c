@@ -235,12 +235,25 @@ static void settle_thread(struct filter_schema *schema,
 	field->name = name;
 }
 
+/* A text schema gives every number 8 bytes; the numbers themselves are of the kernel's width. */
+static void settle_width(const struct filter_environment *environment, struct filter_field *field)
+{
+	const struct schema *binary = environment->binary;
+	int i = binary ? schema_find(binary, field->name) : -1;
+
+	if (i >= 0 && field->type == TYPE_NUMBER && binary->fields[i].kind == SCHEMA_INTEGER &&
+		(field->schema->header.flags & SCHEMA_TEXT))
+		field->size = binary->fields[i].size;
+}
+
 int filter_field_find(struct filter_schema *schema, const struct filter_environment *environment,
 	const char *name, size_t size, struct filter_field *ret)
 {
 	if (!find_in_schema(schema, false, name, size, ret) ||
-		!find_in_schema(schema, true, name, size, ret))
+		!find_in_schema(schema, true, name, size, ret)) {
+		settle_width(environment, ret);
 		return 0;
+	}
 	for (size_t i = 0; i < BUILTIN_COUNT; i++) {
 		if (!name_is(builtins[i].name, name, size))
 			continue;

@@ -192,7 +192,9 @@ static int fail_symbol(const struct filter_compiler *compiler, const struct filt
 static int find_symbol(const struct filter_compiler *compiler, const struct filter_field *field,
 	struct ast_piece piece, struct filter_symbol *ret)
 {
-	const char *format = compiler->environment->print_format;
+	const struct schema *binary =
+		compiler->environment->binary ? compiler->environment->binary : compiler->source;
+	const char *format = schema_string(binary, binary->header->print_format);
 	const char *text = filter_piece_text(compiler, piece);
 	struct symbol_search search = { .wanted = text, .size = piece.size };
 	uint8_t display =
@@ -209,8 +211,6 @@ static int find_symbol(const struct filter_compiler *compiler, const struct filt
 	}
 	if (display == SCHEMA_BOOL && piece.size == 5 && !memcmp(text, "false", 5))
 		return 0;
-	if (!format)
-		format = schema_string(compiler->source, compiler->source->header->print_format);
 	filter_near_begin(&search.near, text, piece.size);
 	if (!filter_symbols_each(format, field->name, compare_symbol, &search))
 		return fail_symbol(compiler, field, piece, &search);

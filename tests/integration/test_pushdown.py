@@ -38,10 +38,12 @@ class Producer:
         assert self.process.wait() == 0
 
 
-class Pushdown(harness.TestCase):
+class AnySource:
+    """What holds whether the router reads sub-buffers or lines."""
+
     def setUp(self):
         super().setUp()
-        self.session = harness.Session(self.folder)
+        self.session = harness.Session(self.folder, "--source", self.SOURCE)
         self.filter_file = self.session.instance / "events" / "syscalls" / "sys_enter_getpgid" / "filter"
 
     def consumer(self, name, *words):
@@ -103,6 +105,23 @@ class Pushdown(harness.TestCase):
         self.assertLess(result.summary["probes"][GETPGID]["decoded"], 3 * COUNT)
         self.assertEqual(self.session.stop(), (0, 0))
 
+    def test_a_wrong_filter_changes_nothing(self):
+        a = Producer(1 << 20)
+        wants = self.consumer("a", "-f", f"common_pid == {a.pid}")
+        before = self.filter_file.read_text()
+        wrong = harness.trace("--session", self.session.name, "-e", f"tracepoint:{GETPGID}", "-f", "pid === 3", "-d", 5,
+                              uid=harness.USER_B, groups=(self.session.group.gr_gid,), tracefan=self.session.tracefan)
+        self.check_ended(wrong, 2)
+        self.assertIn("^", wrong.err)
+        self.assertEqual(self.filter_file.read_text(), before)
+        a.go()
+        self.assertEqual(self.numbers(self.end(wants)), a.numbers)
+        self.assertEqual(self.session.stop(), (0, 0))
+
+
+class Pushdown(AnySource, harness.TestCase):
+    SOURCE = "raw"
+
     def test_what_the_kernel_lacks_is_the_router_s(self):
         a, b = Producer(1 << 20), Producer(1 << 21)
         wants = self.consumer("set", "-f", f"common_pid in {{{a.pid}, {b.pid}}} && comm =~ \"^workload\" && pid < {(1 << 20) + 10}")
@@ -137,17 +156,19 @@ class Pushdown(harness.TestCase):
                 self.assertEqual(counts, expected)
         self.assertEqual(self.session.stop(), (0, 0))
 
-    def test_a_wrong_filter_changes_nothing(self):
-        a = Producer(1 << 20)
-        wants = self.consumer("a", "-f", f"common_pid == {a.pid}")
-        before = self.filter_file.read_text()
-        wrong = harness.trace("--session", self.session.name, "-e", f"tracepoint:{GETPGID}", "-f", "pid === 3", "-d", 5,
-                              uid=harness.USER_B, groups=(self.session.group.gr_gid,), tracefan=self.session.tracefan)
-        self.check_ended(wrong, 2)
-        self.assertIn("^", wrong.err)
-        self.assertEqual(self.filter_file.read_text(), before)
+
+class PushdownOfText(AnySource, harness.TestCase):
+    """The kernel's half is made of the kernel's own event, whatever its lines show."""
+    SOURCE = "text"
+
+    def test_what_only_lines_have(self):
+        a, b = Producer(1 << 20), Producer(1 << 21)
+        wants = self.consumer("a", "-f", f'text *= "pid: 0x1000" && common_pid == {a.pid}')
+        self.assertEqual(self.filter_file.read_text().strip(), f"common_pid == {a.pid}")
         a.go()
-        self.assertEqual(self.numbers(self.end(wants)), a.numbers)
+        b.go()
+        wanted = [n for n in a.numbers if f"{n:x}".startswith("1000")]
+        self.assertEqual(self.numbers(self.end(wants)), wanted)
         self.assertEqual(self.session.stop(), (0, 0))
 
 

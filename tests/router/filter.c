@@ -965,8 +965,7 @@ static void test_text_source(void **state)
 		.facts = FILTER_TID | FILTER_CPU | FILTER_COMM, .tid = 7, .cpu = 1, .comm = "x",
 	};
 	const struct filter_environment text_environment = {
-		.print_format = schema_string(
-			samples->schema, samples->schema->header->print_format),
+		.binary = samples->schema,
 	};
 	uint8_t payload[4096];
 	struct schema schema;
@@ -991,6 +990,86 @@ static void test_text_source(void **state)
 		if (filter_match(program, &event) != rows[i].accepts)
 			fail_msg("'%s' %s", rows[i].text, rows[i].accepts ? "rejects" : "accepts");
 		filter_program_release(program);
+	}
+	free(bytes);
+}
+
+/* What becomes of a filter in a text session: the router reads lines, in which every number has 8
+ * bytes, but compares by the kernel's widths; and the kernel gets what it can say of its own event. */
+static void test_halves_of_text(void **state)
+{
+	static const char format[] =
+		"name: small\nID: 1001\nformat:\n"
+		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		"\tfield:s32 ret;\toffset:8;\tsize:4;\tsigned:1;\n"
+		"\tfield:u8 kind;\toffset:12;\tsize:1;\tsigned:0;\n"
+		"\tfield:u8 hidden;\toffset:13;\tsize:1;\tsigned:0;\n\n"
+		"print fmt: \"ret=%x kind=%u\", REC->ret, REC->kind\n";
+	static const struct {
+		const char *text;
+		bool accepts; /* ret=ffffffff kind=200 */
+		const char *kernel;
+	} rows[] = {
+		{ "ret == -1", true, "ret == -1" },
+		{ "ret == 0xffffffff", true, "ret == -1" },
+		{ "ret != 0xffffffff", false, "ret != -1" },
+		{ "ret & 0x80000000", true, "ret & -2147483648" },
+		{ "kind > 199", true, "kind >= 200" },
+		{ "kind == 200 && common_pid == 7", true, "common_pid == 7 && kind == 200" },
+		/* What only lines have. */
+		{ "text *= \"=ff\"", true, "0" },
+		{ "text *= \"=ff\" && kind == 200", true, "kind == 200" },
+		{ "text *= \"=ff\" || kind == 1", true, "0" },
+		{ "!(text *= \"=ff\") || kind == 1", false, "0" },
+		/* What only the kernel has. */
+		{ "hidden == 0", false, "hidden == 0" },
+		{ "!(hidden == 0)", false, "hidden >= 1" },
+		/* What only another event has. */
+		{ "u16 == 3 || kind == 200", true, "kind == 200" },
+		{ "!(u16 == 3) && kind == 200", false, "common_type < 0" },
+	};
+	static const char body[] = "ret=ffffffff kind=200";
+	const struct samples *samples = *state;
+	const struct text_piece piece = { body, sizeof(body) - 1 };
+	struct filter_event event = { .facts = FILTER_TID, .tid = 7 };
+	struct filter_environment by_text = { .flags = FILTER_LENIENT, .others = &samples->schema,
+		.other_count = 1 };
+	_Alignas(uint64_t) uint8_t payload[512];
+	struct catalog_event *kind;
+	struct schema schema;
+	const char *reason;
+	bool suspect;
+	void *bytes;
+	size_t size;
+
+	assert_int_equal(catalog_add(samples->catalog, "tests", format, strlen(format), &kind, &reason), 0);
+	assert_int_equal(text_schema_make(&kind->schema, "tests", "small", &bytes, &size), 0);
+	assert_int_equal(schema_view(bytes, size, &schema), 0);
+	assert_int_equal(text_fields_encode(&schema, &piece, payload, sizeof(payload), &event.size, &suspect), 0);
+	event.payload = payload;
+	by_text.binary = &kind->schema;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct filter_environment for_kernel = by_text;
+		struct filter_program *program, *half;
+		struct filter_failure failure;
+		struct filter_ast *ast;
+		char *kernel;
+		bool exact;
+
+		for_kernel.text = &schema;
+		assert_int_equal(filter_parse(rows[i].text, strlen(rows[i].text), &ast, &failure), 0);
+		if (filter_compile(ast, &schema, &by_text, &program, &failure) ||
+			filter_compile(ast, &kind->schema, &for_kernel, &half, &failure))
+			fail_msg("'%s': %s", rows[i].text, failure.message);
+		filter_ast_release(ast);
+		if (filter_match(program, &event) != rows[i].accepts)
+			fail_msg("'%s' %s", rows[i].text, rows[i].accepts ? "rejects" : "accepts");
+		assert_int_equal(filter_kernel_text(half, FILTER_KERNEL_TEXT_MAX, &kernel, &exact), 0);
+		assert_string_equal(kernel, rows[i].kernel);
+		free(kernel);
+		filter_program_release(program);
+		filter_program_release(half);
 	}
 	free(bytes);
 }
@@ -1070,6 +1149,7 @@ int main(void)
 		cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_short_payloads),
 		cmocka_unit_test(test_text_source),
+		cmocka_unit_test(test_halves_of_text),
 		cmocka_unit_test(test_other_order),
 	};
 
