@@ -50,7 +50,7 @@ static void explain_string(struct writer *writer, const char *key, const char *t
 
 static void explain_json(struct writer *writer, const char *name, const struct tfan_explanation *explanation)
 {
-	writer_text(writer, "{\"kind\":\"filter\",\"probe\":\"");
+	writer_text(writer, "{\"kind\":\"explanation\",\"probe\":\"");
 	escape_json(writer, name, strlen(name));
 	explain_string(writer, "\",\"kernel\":", explanation->kernel);
 	writer_text(writer, explanation->exact ? ",\"exact\":true" : ",\"exact\":false");

@@ -295,9 +295,9 @@ class Others(unittest.TestCase):
             "h", "  no filter: every event is delivered"])
         r = run(*words, "-o", "json", "-f", "x\xff")
         self.assertEqual([(e["kind"], e["probe"], e["kernel"], e["exact"], as_bytes(e["router"]), e["pushed"]) for e in records(r.stdout)],
-                         [("filter", "f", "(pid == 1) && (x\xff)", True, "(pid == 1) && (x\xff)".encode(), None),
-                          ("filter", "g", None, False, "(comm ~ \"a*\") && (x\xff)".encode(), None),
-                          ("filter", "h", "x\xff", True, "x\xff".encode(), None)])
+                         [("explanation", "f", "(pid == 1) && (x\xff)", True, "(pid == 1) && (x\xff)".encode(), None),
+                          ("explanation", "g", None, False, "(comm ~ \"a*\") && (x\xff)".encode(), None),
+                          ("explanation", "h", "x\xff", True, "x\xff".encode(), None)])
         self.assertEqual(run("explain", "--session", "plain").returncode, 2)
         self.assertEqual(run("explain", "--session", "deaf", "-e", "kprobe:f").returncode, 1)
         self.assertEqual(run("explain", "--session", "plain", "-e", "kprobe:nosuch").returncode, 5)
