@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
+#include "reader/probe_name.h"
 #include "reader/tracedir.h"
 #include "shm/control_abi.h"
 #include "shm/segment.h"
@@ -109,9 +110,8 @@ int facts_of_account(const struct instance *instance)
 	return fd;
 }
 
-int facts_of_events(const struct instance *instance)
+int facts_of_events(const struct instance *instance, struct facts *ret)
 {
-	static const char own[] = "tracefan_";
 	CLEANUP_FREE char *text = NULL;
 	struct facts facts = { 0 };
 	char *line, *next = NULL;
@@ -120,12 +120,11 @@ int facts_of_events(const struct instance *instance)
 	if (r < 0)
 		return r;
 	for (line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
-		if (!strncmp(line, own, sizeof(own) - 1))
+		if (probe_name_is_group(line))
 			continue;
 		facts_append(&facts, line, strlen(line));
 		facts_append(&facts, "\n", 1);
 	}
-	r = facts_blob(&facts, "tracefan-events");
-	facts_release(&facts);
-	return r;
+	*ret = facts;
+	return 0;
 }

@@ -33,9 +33,9 @@ static int account(struct provider *provider)
 	return facts_of_account(live_of(provider)->instance);
 }
 
-static int events(struct provider *provider)
+static int events(struct provider *provider, struct facts *ret)
 {
-	return facts_of_events(live_of(provider)->instance);
+	return facts_of_events(live_of(provider)->instance, ret);
 }
 
 static int format_blob(const struct probes *probes, const struct probe *probe)

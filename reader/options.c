@@ -29,6 +29,8 @@ const char options_usage[] =
 	"                          exists, else nobody)\n"
 	"      --confinement HOW   best-effort (default): go on where the kernel lacks seccomp\n"
 	"                          or landlock, and say so; require: refuse\n"
+	"      --policy FILE       who may trace what (default /etc/tracefan/policy, if it\n"
+	"                          exists); none: members of the group, tracepoints only\n"
 	"      --tracefs PATH      where tracefs is mounted\n"
 	"      --owner-fd N        end the session when descriptor N reaches its end\n"
 	"      --replay FILE       replay a recording; needs neither root nor tracefs\n"
@@ -53,6 +55,7 @@ enum options_code {
 	CODE_GROUP,
 	CODE_ROUTER_USER,
 	CODE_CONFINEMENT,
+	CODE_POLICY,
 	CODE_TRACEFS,
 	CODE_OWNER_FD,
 	CODE_REPLAY,
@@ -73,6 +76,7 @@ static const struct option long_options[] = {
 	{ "group", required_argument, NULL, CODE_GROUP },
 	{ "router-user", required_argument, NULL, CODE_ROUTER_USER },
 	{ "confinement", required_argument, NULL, CODE_CONFINEMENT },
+	{ "policy", required_argument, NULL, CODE_POLICY },
 	{ "tracefs", required_argument, NULL, CODE_TRACEFS },
 	{ "owner-fd", required_argument, NULL, CODE_OWNER_FD },
 	{ "replay", required_argument, NULL, CODE_REPLAY },
@@ -241,6 +245,9 @@ static int parse_value(
 	case CODE_CONFINEMENT:
 		if (confine_mode_parse(value, &options->confinement) < 0)
 			return fail(error, "--confinement is best-effort or require: \"%s\"", value);
+		break;
+	case CODE_POLICY:
+		options->policy = value;
 		break;
 	case CODE_TRACEFS:
 		options->tracefs = value;

@@ -32,6 +32,7 @@ struct reader_options {
 	const char *input;       /* of the file sources */
 	const char *group;       /* NULL: the default, if it exists */
 	const char *router_user; /* NULL: the default */
+	const char *policy;      /* its file; NULL: the usual one, if it exists; "none": none */
 	const char *tracefs;     /* NULL: where it is mounted */
 	uint64_t buffer_size;    /* bytes per CPU */
 	uint64_t subbuf_size;    /* bytes; 0: the usual */

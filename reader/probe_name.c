@@ -20,6 +20,8 @@ static uint32_t crc32(const char *text)
 	return ~crc;
 }
 
+static const char group_head[] = "tracefan_";
+
 static void sanitise(const char *text, char *out, size_t most)
 {
 	size_t n = 0;
@@ -34,7 +36,12 @@ void probe_name_group(const char *session, char *group, size_t size)
 	char clean[SYMBOL_MAX + 1];
 
 	sanitise(session, clean, SYMBOL_MAX);
-	(void)snprintf(group, size, "tracefan_%s_%08x", clean, crc32(session));
+	(void)snprintf(group, size, "%s%s_%08x", group_head, clean, crc32(session));
+}
+
+bool probe_name_is_group(const char *group)
+{
+	return !strncmp(group, group_head, sizeof(group_head) - 1);
 }
 
 void probe_name_event(const char *symbol, uint64_t id, const char *tag, char *event, size_t size)

@@ -18,6 +18,9 @@
 void probe_name_group(const char *session, char *group, size_t size);
 void probe_name_event(const char *symbol, uint64_t id, const char *tag, char *event, size_t size);
 
+/* True for the group of a session, whichever it is. */
+bool probe_name_is_group(const char *group);
+
 /* True for a name that probe_name_event can have made. */
 bool probe_name_is_ours(const char *event);
 

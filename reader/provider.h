@@ -5,6 +5,7 @@
 #ifndef TRACEFAN_READER_PROVIDER_H
 #define TRACEFAN_READER_PROVIDER_H
 
+#include "reader/facts.h"
 #include "shm/control_abi.h"
 
 #include <stdbool.h>
@@ -25,7 +26,8 @@ struct provider_ops {
 	int (*facts)(struct provider *provider);
 	int (*names)(struct provider *provider);
 	int (*account)(struct provider *provider);
-	int (*events)(struct provider *provider);
+	/* The names of the events that there are, a line "SYSTEM:EVENT" each; 0 or -errno. */
+	int (*events)(struct provider *provider, struct facts *ret);
 	int (*create)(struct provider *provider, const struct control_create *create, int target,
 		struct provider_created *ret, struct control_failure *ret_failure);
 	int (*enable)(struct provider *provider, uint64_t id, bool enabled,

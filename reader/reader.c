@@ -5,6 +5,7 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "reader/policy_parse.h"
 #include "reader/reader_start.h"
 #include "reader/requests.h"
 #include "reader/sandbox.h"
@@ -332,6 +333,7 @@ static void end(struct reader *reader)
 			(void)reader_fail(reader, reader->status ? reader->status : EXIT_FAILED, r,
 				"removal of the instance");
 	}
+	policy_release(&reader->policy);
 	replay_close(reader->replay);
 	session_dir_remove(&reader->dir);
 	answer_stops(reader);

@@ -63,6 +63,8 @@ struct reader {
 	uint64_t freed;       /* slots that had come back when last_call was set */
 	uint32_t probes_left; /* and the probes that there were */
 	bool end_noted;
+	uint64_t refusals_since; /* ns: what the log was told since */
+	unsigned int refusals;
 };
 
 /* Runs a session to its end. Returns the process's exit status. */

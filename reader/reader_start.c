@@ -4,11 +4,13 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "reader/identity.h"
+#include "reader/policy_file.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* Bytes of a replay's pool. */
 #define REPLAY_POOL (UINT64_C(64) << 20)
@@ -43,6 +45,7 @@ static int start_directory(struct reader *reader)
 
 	if (reader->policy.has_group)
 		owners.group = reader->policy.group;
+	owners.everybody = reader->policy.path != NULL;
 	if (!r)
 		r = session_dir_listen(&reader->dir, &owners, &problem);
 	if (r < 0)
@@ -170,7 +173,7 @@ static int start_replay(struct reader *reader)
 		return tell(reader, &problem, r);
 	recorded_open(&reader->recorded, reader->replay);
 	reader->provider = &reader->recorded.provider;
-	reader->policy.file = true;
+	reader->policy.replay = true;
 	r = pool_writer_create(replay_slots(reader), reader->replay->slot_size, &reader->pool);
 	if (r < 0)
 		return reader_fail(reader, EXIT_FAILED, r, "slot pool");
@@ -188,6 +191,35 @@ static bool is_live(const struct reader *reader)
 	return reader->options->source == OPTIONS_RAW || reader->options->source == OPTIONS_TEXT;
 }
 
+/* A policy that can't be read in whole is none: what its author forbade might be left out. */
+static int start_policy(struct reader *reader)
+{
+	const char *asked = reader->options->policy, *path = asked ? asked : POLICY_FILE_USUAL;
+	struct policy_error error;
+	struct policy file;
+	int r;
+
+	/* What is recorded is its owner's to show. */
+	if (!is_live(reader) || (asked && !strcmp(asked, "none")))
+		return 0;
+	r = policy_file_read(path, geteuid(), &file, &error);
+	if (r == -ENOENT && !asked)
+		return 0;
+	if (r < 0) {
+		if (error.line)
+			log_error("%s, line %u: %s", path, error.line, error.message);
+		else
+			log_error("%s: %s", path, error.message);
+		reader->status = r == -EINVAL ? EXIT_USAGE : EXIT_NOT_PERMITTED;
+		return r;
+	}
+	file.has_group = reader->policy.has_group;
+	file.group = reader->policy.group;
+	memcpy(file.group_name, reader->policy.group_name, sizeof(file.group_name));
+	reader->policy = file;
+	return 0;
+}
+
 int reader_start(struct reader *reader)
 {
 	const char *missing = NULL;
@@ -198,7 +230,9 @@ int reader_start(struct reader *reader)
 		reader->status = EXIT_USAGE;
 		return r;
 	}
-	r = start_directory(reader);
+	r = start_policy(reader);
+	if (!r)
+		r = start_directory(reader);
 	if (!r && is_live(reader))
 		r = start_instance(reader);
 	if (!r)

@@ -32,11 +32,10 @@ static int account(struct provider *provider)
 	return segment_blob_create("tracefan-account", "", 0);
 }
 
-static int events(struct provider *provider)
+static int events(struct provider *provider, struct facts *ret)
 {
 	const struct replay *replay = recorded_of(provider)->replay;
 	struct facts list = { 0 };
-	int fd;
 
 	for (uint32_t i = 0; i < replay->format_count; i++) {
 		facts_append(&list, replay->formats[i].system, strlen(replay->formats[i].system));
@@ -44,9 +43,8 @@ static int events(struct provider *provider)
 		facts_append(&list, replay->formats[i].event, strlen(replay->formats[i].event));
 		facts_append(&list, "\n", 1);
 	}
-	fd = facts_blob(&list, "tracefan-events");
-	facts_release(&list);
-	return fd;
+	*ret = list;
+	return 0;
 }
 
 /* A tracepoint by what it is called in tracefs; any other probe by the name that its consumer had

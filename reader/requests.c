@@ -4,12 +4,17 @@
 #include "base/cleanup.h"
 #include "base/exit_status.h"
 #include "base/log.h"
+#include "reader/admission.h"
 #include "reader/reader.h"
 #include "shm/control.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+
+/* How many refusals are logged in how many ns. */
+#define REFUSALS_MAX    20
+#define REFUSALS_WINDOW UINT64_C(10000000000)
 
 /* When a request is allowed. Before its hello the router may say nothing else. */
 enum request_state {
@@ -131,24 +136,33 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 	return 0;
 }
 
-/* Asks the policy about whoever is behind the consumer's socket, which comes first among the
- * descriptors. Returns an enum exit_status. */
-static int check_policy(struct reader *reader, const struct control_message *message,
-	enum policy_action action, struct control_failure *failure)
+/* Somebody who is refused again and again must not fill the log. */
+static void log_refusal(struct reader *reader, const struct control_failure *failure)
 {
-	struct policy_identity identity;
-	const char *rule;
-	int r = policy_identify(message->fds[0], reader->consumers_path, &identity);
+	uint64_t now = loop_now();
 
-	if (r < 0) {
-		control_failure_set(failure, r, -1,
-			"the descriptor is not the socket of a consumer of this session");
-		return EXIT_NOT_PERMITTED;
+	if (now - reader->refusals_since >= REFUSALS_WINDOW) {
+		reader->refusals_since = now;
+		reader->refusals = 0;
 	}
-	rule = policy_refuses(&reader->policy, &identity, action);
-	if (!rule)
+	if (reader->refusals++ < REFUSALS_MAX)
+		log_note("refused: %s", failure->message);
+	else if (reader->refusals == REFUSALS_MAX + 1)
+		log_note("refused: more, which are told of again in %d seconds",
+			(int)(REFUSALS_WINDOW / 1000000000));
+}
+
+/* Who is behind the consumer's socket, which comes first among the descriptors. Returns an enum
+ * exit_status. */
+static int identify(struct reader *reader, const struct control_message *message,
+	struct policy_identity *ret, struct control_failure *failure)
+{
+	int r = policy_identify(message->fds[0], reader->consumers_path, ret);
+
+	if (!r)
 		return EXIT_DONE;
-	control_failure_set(failure, EPERM, -1, "user %u: %s", (unsigned int)identity.uid, rule);
+	control_failure_set(
+		failure, r, -1, "the descriptor is not the socket of a consumer of this session");
 	return EXIT_NOT_PERMITTED;
 }
 
@@ -169,17 +183,23 @@ static int create_probe(struct reader *reader, const struct control_message *mes
 	struct provider_created *created, struct control_failure *failure)
 {
 	const struct control_create *create = (const void *)message->bytes;
-	bool tracepoint = create->kind == PROBE_TRACEPOINT;
 	int target = message->fd_count > 1 ? message->fds[1] : -1;
+	struct policy_identity identity;
+	struct policy_grant grant;
 	int status;
 
-	if (!message->fd_count)
+	if (!message->fd_count) {
 		status = check_own(create, failure);
-	else
-		status = check_policy(
-			reader, message, tracepoint ? POLICY_ATTACH : POLICY_DEFINE, failure);
-	if (status)
+	} else {
+		status = identify(reader, message, &identity, failure);
+		if (!status)
+			status = admission_probe(
+				&reader->policy, &identity, create, target, &grant, failure);
+	}
+	if (status) {
+		log_refusal(reader, failure);
 		return status;
+	}
 	return reader->provider->ops->create(reader->provider, create, target, created, failure);
 }
 
@@ -279,13 +299,23 @@ static int flush(struct reader *reader, struct peer *peer, struct control_messag
 
 static int list(struct reader *reader, struct peer *peer, struct control_message *message)
 {
+	struct policy_identity identity;
 	struct control_failure failure;
-	int status = check_policy(reader, message, POLICY_ATTACH, &failure);
+	struct facts events = { 0 };
+	int r;
+	int status = identify(reader, message, &identity, &failure);
 
-	if (status)
+	if (!status)
+		status = policy_admit(&reader->policy, &identity, &failure);
+	if (status) {
+		log_refusal(reader, &failure);
 		return peer_status(peer, &message->header, status, &failure);
-	return reply_blob(
-		peer, message, reader->provider->ops->events(reader->provider), "list of events");
+	}
+	r = reader->provider->ops->events(reader->provider, &events);
+	if (!r)
+		r = admission_list(&reader->policy, &identity, &events);
+	facts_release(&events);
+	return reply_blob(peer, message, r, "list of events");
 }
 
 static int names(struct reader *reader, struct peer *peer, struct control_message *message)
@@ -294,24 +324,40 @@ static int names(struct reader *reader, struct peer *peer, struct control_messag
 		peer, message, reader->provider->ops->names(reader->provider), "names of threads");
 }
 
-static int consumer(struct reader *reader, struct peer *peer, struct control_message *message)
+/* Returns an enum exit_status. */
+static int keep_out(struct reader *reader, const struct control_consumer *request,
+	const struct policy_identity *identity, struct control_failure *failure)
 {
-	const struct control_consumer *request = (const void *)message->bytes;
 	const struct provider_ops *ops = reader->provider->ops;
-	struct policy_identity identity;
-	int r = policy_identify(message->fds[0], reader->consumers_path, &identity);
+	int r = 0;
 
-	if (r < 0)
-		return refuse(peer, message, EXIT_NOT_PERMITTED, -r,
-			"not the socket of a consumer of this session");
 	if (request->state == CONSUMER_LEFT)
 		r = ops->include(reader->provider, request->consumer);
 	else if (!(request->flags & ATTACH_INCLUDE_SELF))
-		r = ops->exclude(reader->provider, request->consumer, identity.pid);
+		r = ops->exclude(reader->provider, request->consumer, identity->pid);
 	/* A kernel that lacks the means is not the consumer's failure. */
-	if (r < 0 && r != -ENOENT)
-		return refuse(peer, message, EXIT_FAILED, -r,
-			"the consumer's process could not be kept out of the trace");
+	if (r == 0 || r == -ENOENT)
+		return EXIT_DONE;
+	control_failure_set(
+		failure, r, -1, "the consumer's process could not be kept out of the trace");
+	return EXIT_FAILED;
+}
+
+static int consumer(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	const struct control_consumer *request = (const void *)message->bytes;
+	struct policy_identity identity;
+	struct control_failure failure;
+	int status = identify(reader, message, &identity, &failure);
+
+	if (!status && request->state == CONSUMER_ATTACHED)
+		status = policy_admit(&reader->policy, &identity, &failure);
+	if (status == EXIT_NOT_PERMITTED)
+		log_refusal(reader, &failure);
+	if (!status)
+		status = keep_out(reader, request, &identity, &failure);
+	if (status)
+		return peer_status(peer, &message->header, status, &failure);
 	if (request->state == CONSUMER_ATTACHED)
 		reader->consumers++;
 	else if (reader->consumers)

@@ -150,7 +150,10 @@ static int listen_one(const struct session_dir *dir, const char *name, uid_t uid
 int session_dir_listen(struct session_dir *dir, const struct session_dir_owners *owners,
 	struct tracedir_problem *ret_problem)
 {
-	mode_t consumers = owners->group == SESSION_DIR_NO_GROUP ? 0600 : 0660;
+	mode_t consumers = owners->everybody ? 0666
+			 : owners->group == SESSION_DIR_NO_GROUP
+				 ? 0600
+				 : 0660;
 	int r = listen_one(
 		dir, socket_names[0], owners->router, SESSION_DIR_NO_GROUP, 0600, &dir->router);
 

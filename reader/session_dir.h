@@ -5,6 +5,7 @@
 
 #include "reader/tracedir.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
@@ -28,6 +29,7 @@ struct session_dir {
 struct session_dir_owners {
 	uid_t router;
 	gid_t group; /* SESSION_DIR_NO_GROUP: nobody but the owner */
+	bool everybody; /* may connect as a consumer: the policy says what is theirs */
 };
 
 /* Makes and locks the folder. -EBUSY when a living reader holds it. On failure nothing is left and

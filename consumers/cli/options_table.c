@@ -105,6 +105,12 @@ static const char *apply_settings(struct options *options, const char *value)
 	return *value ? NULL : "needs a file";
 }
 
+static const char *apply_policy(struct options *options, const char *value)
+{
+	options->policy = value;
+	return *value ? NULL : "needs a file";
+}
+
 static const char *apply_directory(struct options *options, const char *value)
 {
 	options->directory = value;
@@ -231,6 +237,7 @@ static const struct options_row options_rows[] = {
 	{ 0, "session", "NAME", OPTIONS_ASK | VERB_WATCH, apply_session, "attach to a running session instead of starting a private one" },
 	{ 0, "session", "NAME", VERB_STATUS, apply_session, "tell of this session alone" },
 	{ 'c', "config", "FILE", VERB_SESSION, apply_settings, "settings for start: lines of KEY = VALUE" },
+	{ 0, "policy", "FILE", VERB_SESSION, apply_policy, "who may trace what in the session that is started (/etc/tracefan/policy)" },
 	{ 0, "directory", "DIR", OPTIONS_ASK | OPTIONS_RUN | VERB_WATCH, apply_directory, "where the sessions' sockets are (/run/tracefan)" },
 	{ 'o', "output", "text|json", OPTIONS_SHOW | VERB_EXPLAIN | VERB_STATUS | VERB_DOCTOR, apply_format, "how the output is written (text)" },
 	{ 'o', "output", "FILE", VERB_RECORD, apply_file, "the recording" },

@@ -176,6 +176,7 @@ static void private_session_reader_argv(struct private_session_argv *argv, const
 	argv_option(argv, "--directory", session->directory);
 	/* Others are let in where that is the purpose. */
 	argv_option(argv, "--group", config->name ? NULL : private_session_group());
+	argv_option(argv, "--policy", config->name ? config->policy : "none");
 	argv_option(argv, "--owner-fd", owner);
 	argv_option(argv, "--source", config->source);
 	argv_option(argv, "--interval", config->interval);

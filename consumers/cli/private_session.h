@@ -16,6 +16,7 @@ struct private_session_config {
 	const char *input;
 	int record_fd;                 /* where the router writes a recording; -1: none */
 	const char *name;              /* of a session that outlives this program; NULL: a private one, with a name of its own */
+	const char *policy;            /* its file, with a name; NULL: the reader's choice */
 	const char *directory;         /* of its sockets, with a name; NULL: the usual place */
 	char *const *reader_words;     /* more for the reader's command line, NULL-ended; NULL: none */
 	int errors;                    /* where the daemons' messages go; -1: standard error */

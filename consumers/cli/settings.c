@@ -10,7 +10,7 @@
 
 /* What of the reader's options is a session's setting; their values are the reader's to judge. */
 static const char *const settings_keys[] = {
-	"source", "buffer-size", "subbuf-size", "interval", "pool", "group", "router-user",
+	"source", "buffer-size", "subbuf-size", "interval", "pool", "group", "policy", "router-user",
 };
 
 #define SETTINGS_KEYS (sizeof(settings_keys) / sizeof(settings_keys[0]))

@@ -111,6 +111,7 @@ static int session_start(const struct options *options)
 	}
 	config.name = options->session;
 	config.directory = options->directory;
+	config.policy = options->policy;
 	config.reader_words = settings.words;
 	status = session_start_with(options, &config);
 	settings_release(&settings);

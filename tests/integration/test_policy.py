@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Four users under one policy: each gets exactly what its lines allow. The users are numbers that nobody has."""
+import os
+import pathlib
+
+import harness
+
+EXEC = "sched:sched_process_exec"
+GETPGID = "syscalls:sys_enter_getpgid"
+# A developer of one program, an observer, a member of a group that may more, and somebody of whom no line speaks.
+DEVELOPER, OBSERVER, MEMBER, STRANGER = 47111, 47112, 47113, 47114
+GROUP = 47120
+
+
+def setUpModule():
+    harness.require_event("sched", "sched_process_exec")
+    harness.require_event("syscalls", "sys_enter_getpgid")
+    harness.require_file("uprobe_events", "uprobes")
+
+
+class Policy(harness.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.app = pathlib.Path(self.folder, "app")
+        self.app.mkdir()
+        self.app.chmod(0o755)
+        self.program = pathlib.Path(harness.staged(self.app, "workload_numbers"))
+        self.secret = pathlib.Path(harness.staged(self.folder, "workload_numbers"))
+
+    def write_policy(self, text):
+        self.file = pathlib.Path(self.folder, "policy")
+        self.file.write_text(text)
+        self.file.chmod(0o644)
+
+    def start(self, text):
+        self.write_policy(text)
+        self.session = harness.Session(self.folder, "--policy", str(self.file))
+        self.addCleanup(lambda: self.session.reader.running() and self.session.stop())
+
+    def ask(self, uid, *words, groups=()):
+        return harness.run([self.session.tracefan, *words[:1], "--session", self.session.name, *words[1:]],
+                           **harness.as_user(uid, *groups))
+
+    def trace(self, uid, *probes, groups=(), more=()):
+        words = [w for p in probes for w in ("-e", p)]
+        return self.ask(uid, "trace", *words, "-o", "json", *more, "--", str(self.program), "0", "77", "3", groups=groups)
+
+    def allowed(self, uid, probe, groups=()):
+        result = self.trace(uid, probe, groups=groups)
+        self.check_ended(result)
+        return result.events
+
+    def refused(self, words, uid, *probes, groups=()):
+        result = self.trace(uid, *probes, groups=groups)
+        self.check_ended(result, 3)
+        self.assertIn(words, result.err)
+        self.assertEqual(result.out, "")
+
+    def test_each_gets_what_its_lines_allow(self):
+        self.start(f"""# who may what
+deny user={DEVELOPER} uprobe:{self.app}/*.secret
+allow user={DEVELOPER} uprobe:{self.app}/* fetch=registers
+allow user={OBSERVER} tracepoint:sched:*
+allow group={GROUP} tracepoint:*:*
+allow group={GROUP} uprobe:{self.app}/*
+""")
+        main, argument = f"uprobe:{self.program}:main", harness.argument(1)
+
+        # The developer: that program, registers, nothing else.
+        events = self.allowed(DEVELOPER, f"m={main} argc={argument}:s32")
+        self.assertEqual([e["args"]["argc"] for e in events], [4])
+        self.refused(f"policy, line 3: \"allow user={DEVELOPER}", DEVELOPER, f"m={main} path=+0({harness.argument(2)}):u64")
+        self.refused("no line of", DEVELOPER, f"uprobe:{self.secret}:main")
+        self.refused(f"no line of {self.file} allows tracepoint:{EXEC}", DEVELOPER, f"tracepoint:{EXEC}")
+        self.refused("line", DEVELOPER, f"m={main}", f"tracepoint:{EXEC}")
+        hidden = self.app / "a.secret"
+        hidden.write_bytes(self.program.read_bytes())
+        self.refused("policy, line 2: ", DEVELOPER, f"uprobe:{hidden}:main")
+        # By whichever name it is opened, what counts is the file's own.
+        link = pathlib.Path(self.folder, "app", "link")
+        link.symlink_to(self.secret)
+        self.refused("no line of", DEVELOPER, f"uprobe:{link}:main")
+        os.link(hidden, self.app / "hard")
+        self.refused("hard links", DEVELOPER, f"uprobe:{self.app}/hard:main")
+
+        # The observer: the scheduler's events, no system call, no probe.
+        self.assertGreater(len(self.allowed(OBSERVER, f"tracepoint:{EXEC}")), 0)
+        self.refused("no line of", OBSERVER, f"tracepoint:{GETPGID}")
+        self.refused("no line of", OBSERVER, f"m={main}")
+
+        # The member, by a supplementary group: both.
+        numbers = [e["args"]["pid"] for e in self.allowed(MEMBER, f"tracepoint:{GETPGID}", groups=(GROUP,))]
+        self.assertEqual([n for n in numbers if n in (77, 78, 79)], [77, 78, 79])
+        self.assertEqual(len(self.allowed(MEMBER, f"m={main} path=+0({harness.argument(2)}):u64", groups=(GROUP,))), 1)
+        self.refused("no line of", MEMBER, f"m={main}")
+        self.refused("no line of", MEMBER, "kprobe:vfs_read", groups=(GROUP,))
+
+        # The stranger: not even the list. Root: everything.
+        self.refused(f"no line of {self.file} allows this user", STRANGER, f"tracepoint:{EXEC}")
+        self.assertEqual(self.ask(STRANGER, "ls").status, 3)
+        self.assertEqual(len(self.allowed(0, f"m=uprobe:{self.secret}:main")), 0)
+        self.assertEqual(self.session.stop(), (0, 0))
+
+    def test_the_list_shows_what_is_allowed(self):
+        self.start(f"""allow user={OBSERVER} tracepoint:sched:sched_process_*
+deny user={OBSERVER} uprobe:{self.app}/secret
+allow user={OBSERVER} uprobe:{self.app}/* fetch=registers
+allow user={DEVELOPER} kprobe:do_sys_open*
+""")
+        result = self.ask(OBSERVER, "ls")
+        self.check_ended(result)
+        lines = result.out.splitlines()
+        self.assertIn(EXEC, lines)
+        self.assertEqual(lines[-1], f"uprobe:{self.app}/* fetch=registers scope=all")
+        self.assertEqual([l for l in lines[:-1] if not l.startswith("sched:sched_process_")], [])
+        self.assertEqual(self.ask(DEVELOPER, "ls").out, "kprobe:do_sys_open* fetch=registers scope=all\n")
+        self.assertIn(GETPGID, self.ask(0, "ls").out.splitlines())
+        self.assertEqual(self.session.stop(), (0, 0))
+
+    def test_a_bad_policy_starts_nothing(self):
+        for text, mode, status, words in (
+                ("allow everyone tracepoint:*:*\nallow nobody kprobe:*\n", 0o644, 2, "line 2: \"nobody\" names nobody"),
+                ("allow everyone tracepoint:*:*\n", 0o666, 3, "chmod go-w"),
+                ("allow user=no-such-user-here kprobe:*\n", 0o644, 2, "line 1: no user")):
+            self.write_policy(text)
+            self.file.chmod(mode)
+            result = harness.run([harness.program("tracefan-reader"), "--session", f"test-{os.getpid()}-bad", "--policy",
+                                  str(self.file)])
+            self.check_ended(result, status)
+            self.assertIn(words, result.err)
+        result = harness.run([harness.program("tracefan-reader"), "--session", f"test-{os.getpid()}-bad", "--policy", "/none"])
+        self.check_ended(result, 3)
+
+
+if __name__ == "__main__":
+    harness.main()
