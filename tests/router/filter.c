@@ -1051,7 +1051,7 @@ static void test_halves_of_text(void **state)
 	by_text.binary = &kind->schema;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct filter_environment for_kernel = by_text;
-		struct filter_program *program, *half;
+		struct filter_program *program, *half = NULL;
 		struct filter_failure failure;
 		struct filter_ast *ast;
 		char *kernel;
