@@ -132,19 +132,20 @@ static int resolve_in_file(struct tfan *tfan, struct location *location)
 	return at(tfan, rc, spec->symbol_position);
 }
 
-/* A typed trace's arguments and condition come from its table and stand nowhere in the user's text. */
+/* What a typed trace's table adds to the place's own arguments, and its condition, stand nowhere in the user's text. */
 static int add_plan(struct tfan *tfan, struct location *location, const struct shape_plan *plan)
 {
 	struct probe_spec *spec = &location->spec;
 	struct probe_spec_error error;
+	size_t own = spec->arg_count;
 
-	if (spec->arg_count > 0 || spec->filter[0])
+	if (spec->filter[0])
 		return failure_set(&tfan->failure, TFAN_USAGE, EINVAL, -1,
-			"a typed trace's place has no arguments and no filter of its own: the table has them");
+			"a typed trace's place has no filter of its own: the table has the conditions");
 	if (probe_spec_add_arguments(plan->arguments, spec, &error) < 0)
 		return failure_set(&tfan->failure, TFAN_FETCH_ARG, EINVAL, -1, "%s, in the table's \"%s\"",
 			error.message, plan->arguments + error.position);
-	for (size_t i = 0; i < spec->arg_count; i++) {
+	for (size_t i = own; i < spec->arg_count; i++) {
 		spec->args[i].position = -1;
 		spec->args[i].fetch_position = -1;
 	}

@@ -306,7 +306,8 @@ typedef void (*tfan_handler)(void *context, const struct tfan_event *event, cons
  * TFAN_LOCATION, a wrong table or fetch expression TFAN_FETCH_ARG (the message names the member), a wrong
  * condition TFAN_USAGE.
  *
- * tfan_trace_bind: any kind, [NAME=]KIND:PLACE in the notation of tfan_trace_create.
+ * tfan_trace_bind: any kind, [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... in the notation of tfan_trace_create. The
+ * arguments that stand there are fetched beside the table's; members without `fetch` bind to them, too.
  * tfan_trace_kprobe: `location` is SYMBOL[+OFFSET]; at_return: SYMBOL[+maxactive=N].
  * tfan_trace_uprobe: `file` is a path as it is, nothing escaped; `location` SYMBOL[+OFFSET] or 0xOFFSET. */
 int tfan_trace_bind(struct tfan *tfan, const char *place, const struct tfan_shape *shape, tfan_handler handler,

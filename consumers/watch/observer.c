@@ -1,6 +1,8 @@
 #include "consumers/watch/observer.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void observer_begin(struct watch_record *record, const char *kind, const struct tfan_event *event)
@@ -72,19 +74,57 @@ int observer_trace(struct watch *watch, const char *place, const struct tfan_sha
 	return tfan_trace_bind(watch->tfan, place, shape, handler, watch, &trace);
 }
 
+/* Quotes what the notation would read otherwise. The caller's to free; NULL: no memory. */
+static char *observer_quoted(const char *path)
+{
+	char *quoted = malloc(2 * strlen(path) + 3), *out = quoted;
+
+	if (!quoted)
+		return NULL;
+	*out++ = '"';
+	for (; *path; path++) {
+		if (*path == '"' || *path == '\\')
+			*out++ = '\\';
+		*out++ = *path;
+	}
+	*out++ = '"';
+	*out = '\0';
+	return quoted;
+}
+
 int observer_library(struct watch *watch, const char *function, const struct tfan_shape *shape, tfan_handler handler)
 {
-	struct tfan_trace *trace;
+	char *path, *place = NULL;
+	int r = -ENOMEM;
 
 	if (!watch->library)
 		return -ENOENT;
-	return tfan_trace_uprobe(watch->tfan, watch->library, function, shape, handler, watch, &trace);
+	path = observer_quoted(watch->library);
+	if (path && asprintf(&place, "uprobe:%s:%s", path, function) >= 0)
+		r = observer_trace(watch, place, shape, handler);
+	free(place);
+	free(path);
+	return r;
+}
+
+int observer_first(struct watch *watch, const char *const *places, const struct tfan_shape *shape, tfan_handler handler)
+{
+	int r = -ENOENT;
+
+	for (; *places; places++) {
+		r = observer_trace(watch, *places, shape, handler);
+		if (r == 0 || !observer_may_do_without(watch, r))
+			break;
+	}
+	return r;
 }
 
 bool observer_may_do_without(const struct watch *watch, int r)
 {
 	const struct tfan_failure *failure = tfan_failure(watch->tfan);
 
+	if (r == -ENOMEM)
+		return false;
 	if (r == -ENOENT && !watch->library)
 		return true;
 	return failure && (failure->category == TFAN_NOT_PERMITTED || failure->category == TFAN_MISSING ||

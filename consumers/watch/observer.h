@@ -21,7 +21,7 @@ struct observer {
 	void (*lost)(void *state);
 };
 
-extern const struct observer observer_exec;
+extern const struct observer observer_exec, observer_connect, observer_listen;
 
 /* ---- records ---- */
 
@@ -38,10 +38,12 @@ void observer_note(struct watch *watch, const char *text);
 
 /* ---- traces ---- */
 
-/* [NAME=]KIND:PLACE as tfan_trace_bind takes it; context is the watch. Returns 0 or a negative errno. */
+/* [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... as tfan_trace_bind takes it; context is the watch. Returns 0 or a negative errno. */
 int observer_trace(struct watch *watch, const char *place, const struct tfan_shape *shape, tfan_handler handler);
-/* A function of the C library, where its arguments still are. */
+/* The same of a function of the C library, with the arguments to fetch behind its name. */
 int observer_library(struct watch *watch, const char *function, const struct tfan_shape *shape, tfan_handler handler);
+/* The first of the places that can be had, NULL-ended. */
+int observer_first(struct watch *watch, const char *const *places, const struct tfan_shape *shape, tfan_handler handler);
 /* Whether the last failure means that this machine, or this user, does not have it, and another way may be tried. */
 bool observer_may_do_without(const struct watch *watch, int r);
 

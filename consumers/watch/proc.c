@@ -59,6 +59,21 @@ char *proc_link(int pid, const char *name)
 	return strdup(target);
 }
 
+int proc_process(int thread)
+{
+	static const char key[] = "\nTgid:\t";
+	struct proc_text text;
+	const char *at;
+	int process = 0;
+
+	proc_read(thread, "status", &text);
+	at = text.bytes ? memmem(text.bytes, text.size, key, sizeof(key) - 1) : NULL;
+	for (at = at ? at + sizeof(key) - 1 : NULL; at && at < text.bytes + text.size && *at >= '0' && *at <= '9'; at++)
+		process = 10 * process + (*at - '0');
+	proc_text_release(&text);
+	return process;
+}
+
 void proc_text_release(struct proc_text *text)
 {
 	free(text->bytes);

@@ -18,6 +18,8 @@ struct proc_text {
 void proc_read(int pid, const char *name, struct proc_text *ret);
 /* Where a link of it points, NULL-ended; NULL: it can't be read. The caller's to free. */
 char *proc_link(int pid, const char *name);
+/* The process that a thread is of; 0: it is not known. */
+int proc_process(int thread);
 void proc_text_release(struct proc_text *text);
 
 #endif

@@ -9,6 +9,8 @@
 
 static const struct observer *const observers[] = {
 	&observer_exec,
+	&observer_connect,
+	&observer_listen,
 };
 
 #define OBSERVERS (sizeof(observers) / sizeof(observers[0]))

@@ -110,7 +110,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("tracefan session "), {"start", "stop", "flush", "list"})
 
     def test_what_is_watched(self):
-        self.assertEqual(self.complete("tracefan watch e"), {"exec"})
+        self.assertEqual(self.complete("tracefan watch "), {"exec", "connect", "listen"})
 
     def test_values(self):
         self.assertEqual(self.complete("tracefan trace -o "), {"text", "json"})

@@ -250,8 +250,8 @@ static void what_is_wrong_is_told_apart(void **state)
 	assert_failure(f, TFAN_LOCATION, -1, "/nowhere");
 	assert_int_equal(tfan_trace_uprobe(f->tfan, f->self, "mian", &shape, handler, f, &f->trace), -ENOENT);
 	assert_failure(f, TFAN_LOCATION, 0, "did you mean main?");
-	assert_int_equal(tfan_trace_kprobe(f->tfan, "vfs_read n=%di", &shape, handler, f, &f->trace), -EINVAL);
-	assert_failure(f, TFAN_USAGE, -1, "no arguments");
+	assert_int_equal(tfan_trace_kprobe(f->tfan, "vfs_read if n > 1", &shape, handler, f, &f->trace), -EINVAL);
+	assert_failure(f, TFAN_USAGE, -1, "no filter");
 	assert_int_equal(tfan_trace_kprobe(f->tfan, "vfs;read", &shape, handler, f, &f->trace), -EINVAL);
 	assert_failure(f, TFAN_USAGE, 3, "can't hold ';'");
 	bad.member_count = 1;
