@@ -56,6 +56,10 @@ class Exec(harness.TestCase):
         self.assertEqual(ended["file"], file)
         self.assertEqual({k: ended[k] for k in ("code", "signal")}, {"code": None, "signal": None} | end)
         self.assertGreater(ended["ran_ns"], 0)
+        if (harness.TRACEFS / "kprobe_events").exists():
+            self.assertEqual(ended["by"], "do_exit")
+        else:
+            self.assertIn(ended["by"], ("exit_group", "signal_deliver"))
         return started, ended
 
     def test_arguments_of_any_bytes(self):
