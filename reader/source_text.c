@@ -1,9 +1,11 @@
 /* The text source: the kernel's own merged trace_pipe, for where the binary files can't be used.
  *
- * One blocking read is in flight all the time, in a worker of the ring's, and comes back with
+ * A blocking read is in flight all the time, in a worker of the ring's, and comes back with
  * whatever whole lines there are. (With O_NONBLOCK the ring would hold them back until the slot is
- * full.) Under load the next read waits for the rest of the interval once the kernel's buffer has
- * been found empty, so that commits don't pay for wake-ups.
+ * full.) While reads come back full, several are handed over at once, as a hard-linked chain: the
+ * worker goes from one to the next without waiting for this process. Under load the next read waits
+ * for the rest of the interval once the kernel's buffer has been found empty, so that commits don't
+ * pay for wake-ups.
  *
  * Nothing can be said of time here but by the stream itself: a flush is a line that this process
  * writes to trace_marker, and that the router finds where it stands. */
@@ -24,6 +26,8 @@
 
 /* A shorter answer means that the kernel had no more when it gave it. */
 #define FULL_READ 2048
+/* Reads in a chain, at most. */
+#define CHAIN_MAX 8
 /* Between two tries while someone has switched the instance off. */
 #define OFF_PAUSE 100000000
 /* A read that has been woken by a marker comes back at once; a machine under load gets this long.
@@ -40,8 +44,9 @@ struct text {
 	const struct instance *instance;
 	const char *tag;
 	int fd;
-	bool reading;  /* a read is in flight */
-	uint32_t slot; /* of that read */
+	uint32_t slots[CHAIN_MAX]; /* of the reads in flight, in their order */
+	uint32_t queued, done;     /* of these reads */
+	uint32_t chain;            /* so many the next time */
 	bool stopping;
 	bool told;               /* that the instance is off */
 	unsigned int quiet;      /* looks in a row that found nothing, while stopping */
@@ -68,67 +73,111 @@ static void deliver(struct text *text, uint32_t slot, uint32_t length)
 	pool_writer_put(text->base.pool, slot);
 }
 
-/* One read is over, with a length or -errno. */
-static void settle(struct text *text, int result)
+static bool reading(const struct text *text)
+{
+	return text->done != text->queued;
+}
+
+/* The worker is at a read of the chain as long as they come back full. */
+static void note_length(struct text *text, bool full)
+{
+	if (!full)
+		text->chain = 1;
+	else if (!reading(text) && text->chain < CHAIN_MAX)
+		text->chain *= 2;
+}
+
+/* What a read brought, a length or -errno; how long to wait before the next. */
+static uint64_t take(struct text *text, uint32_t slot, int result)
 {
 	uint64_t now = loop_now(), since = now - text->last;
 
 	text->last = now;
-	text->base.deadline = now;
+	note_length(text, result >= FULL_READ);
 	if (result > 0) {
-		deliver(text, text->slot, (uint32_t)result);
-		if (result < FULL_READ && since < text->base.interval / 2)
-			text->base.deadline = now + text->base.interval;
-		return;
+		deliver(text, slot, (uint32_t)result);
+		return result < FULL_READ && since < text->base.interval / 2 ? text->base.interval
+									     : 0;
 	}
-	pool_writer_put(text->base.pool, text->slot);
+	pool_writer_put(text->base.pool, slot);
 	if (!result && !text->stopping) {
 		/* The end of file: tracing_on is 0, and the buffer is empty. */
 		if (!text->told)
 			log_note("tracing is switched off in %s", text->instance->name);
 		text->told = true;
-		text->base.deadline = now + OFF_PAUSE;
-	} else if (result < 0 && result != -EINTR && result != -EAGAIN && result != -ECANCELED) {
-		text->error = result;
+		return OFF_PAUSE;
 	}
+	if (result < 0 && result != -EINTR && result != -EAGAIN && result != -ECANCELED)
+		text->error = result;
+	return 0;
+}
+
+/* One read is over. */
+static void settle(struct text *text, uint32_t slot, int result)
+{
+	uint64_t pause = take(text, slot, result);
+
+	if (!reading(text))
+		text->base.deadline = text->last + pause;
 }
 
 static void read_done(void *context, uint64_t token, int result)
 {
 	struct text *text = context;
 
-	(void)token;
-	text->reading = false;
-	settle(text, result);
+	text->done++;
+	settle(text, text->slots[token], result);
 }
 
 /* True when a slot could be had. */
-static bool take_slot(struct text *text)
+static bool take_slot(struct text *text, uint32_t *ret)
 {
-	text->slot = pool_writer_take(text->base.pool);
-	if (text->slot != UINT32_MAX)
+	*ret = pool_writer_take(text->base.pool);
+	if (*ret != UINT32_MAX)
 		return true;
 	if (source_await_slots(&text->base))
 		text->base.deadline = LOOP_NEVER;
 	return false;
 }
 
-static int start_read(struct text *text)
+static int queue_read(struct text *text, uint32_t i, uint32_t count)
 {
-	struct loop_read read = { .length = text->base.pool->slot_size, .worker = true };
-	int r;
+	struct loop_read read = {
+		.memory = pool_writer_slot(text->base.pool, text->slots[i]),
+		.length = text->base.pool->slot_size,
+		.token = i,
+		/* A read is as good as always shorter than its slot, which would tear a soft link.
+		 */
+		.link = i + 1 < count ? LOOP_LINK_HARD : LOOP_LINK_NONE,
+		.worker = true,
+	};
 
-	if (!take_slot(text))
+	return loop_read_queue(text->base.loop, &read);
+}
+
+static int start_reads(struct text *text)
+{
+	uint32_t count = 0;
+	int r = 0;
+
+	if (!take_slot(text, &text->slots[count]))
 		return 0;
-	read.memory = pool_writer_slot(text->base.pool, text->slot);
-	r = loop_read_queue(text->base.loop, &read);
-	if (r < 0) {
-		pool_writer_put(text->base.pool, text->slot);
-		return r;
+	for (count = 1; count < text->chain; count++) {
+		text->slots[count] = pool_writer_take(text->base.pool);
+		if (text->slots[count] == UINT32_MAX)
+			break;
 	}
-	text->reading = true;
+	text->queued = text->done = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!r)
+			r = queue_read(text, i, count);
+		if (r < 0)
+			pool_writer_put(text->base.pool, text->slots[i]);
+		else
+			text->queued++;
+	}
 	text->base.deadline = LOOP_NEVER;
-	return 0;
+	return r;
 }
 
 static bool pipe_has_text(const struct text *text)
@@ -140,11 +189,13 @@ static bool pipe_has_text(const struct text *text)
 
 static void read_plain(struct text *text)
 {
-	while (pipe_has_text(text) && take_slot(text)) {
-		ssize_t n = read(text->fd, pool_writer_slot(text->base.pool, text->slot),
+	uint32_t slot;
+
+	while (pipe_has_text(text) && take_slot(text, &slot)) {
+		ssize_t n = read(text->fd, pool_writer_slot(text->base.pool, slot),
 			text->base.pool->slot_size);
 
-		settle(text, n < 0 ? -errno : (int)n);
+		settle(text, slot, n < 0 ? -errno : (int)n);
 		if (n <= 0 || text->base.deadline > loop_now())
 			return;
 	}
@@ -175,17 +226,30 @@ static void pipe_ready(void *context, short revents)
 	text->base.deadline = 0;
 }
 
+/* The tracing is off: a read that found the pipe empty would wait for ever, and so would those
+ * behind it. A call can come before the worker has begun a read, and miss it; so it is repeated. */
+static int call_back(struct text *text, uint64_t now)
+{
+	text->base.deadline = LOOP_NEVER;
+	if (pipe_has_text(text))
+		return 0;
+	text->base.deadline = now + text->base.interval;
+	return loop_read_cancel(text->base.loop, text->done);
+}
+
 /* Begins the next read if it is time for it. */
 static int proceed(struct text *text, uint64_t now)
 {
 	if (text->error)
 		return text->error;
-	if (text->reading || text->base.drained || now < text->base.deadline)
+	if (reading(text))
+		return text->stopping ? call_back(text, now) : 0;
+	if (text->base.drained || now < text->base.deadline)
 		return 0;
 	if (text->stopping && found_empty(text, now))
 		return 0;
 	if (text->base.loop->uring)
-		return start_read(text);
+		return start_reads(text);
 	read_plain(text);
 	return text->error;
 }
@@ -214,18 +278,18 @@ static int write_flush(const struct text *text, uint64_t cookie)
 }
 
 /* The events are off already. The marker is the last thing that comes, and ends the waiting of the
- * read in flight. */
+ * read in flight; those behind it are called back. */
 static void stop(struct source *source)
 {
 	struct text *text = (struct text *)source;
 
 	text->stopping = true;
-	if (write_flush(text, 0) < 0 && text->reading)
-		(void)loop_read_cancel(source->loop, 0);
+	if (write_flush(text, 0) < 0)
+		log_warning("the last line can't be written to trace_marker of %s",
+			text->instance->name);
 	if (tracedir_write(text->instance->dir, "tracing_on", "0") < 0)
 		log_warning("the tracing of %s can't be switched off", text->instance->name);
-	if (!text->reading)
-		source->deadline = 0;
+	source->deadline = 0;
 }
 
 static int flush(struct source *source, const struct pool_entry *mark)
@@ -236,11 +300,20 @@ static int flush(struct source *source, const struct pool_entry *mark)
 static int settle_source(struct source *source)
 {
 	struct text *text = (struct text *)source;
-	int r = text->reading ? write_flush(text, 0) : 0;
+	uint32_t done = UINT32_MAX;
+	int r = 0;
 
-	for (int i = 0; !r && text->reading && i < SETTLE_TRIES; i++)
-		r = loop_read_submit(source->loop, 1, SETTLE_WAIT);
-	return r < 0 ? r : text->reading ? -ETIMEDOUT : 0;
+	for (int tries = 0; !r && reading(text) && tries < SETTLE_TRIES; tries++) {
+		/* Each read of the chain waits for a line of its own. */
+		if (text->done != done) {
+			done = text->done;
+			tries = 0;
+			r = write_flush(text, 0);
+		}
+		if (!r)
+			r = loop_read_submit(source->loop, 1, SETTLE_WAIT);
+	}
+	return r < 0 ? r : reading(text) ? -ETIMEDOUT : 0;
 }
 
 static void text_close(struct source *source)
@@ -351,6 +424,7 @@ int source_text_open(const struct instance *instance, const char *tag, struct lo
 	text->instance = instance;
 	text->tag = tag;
 	text->fd = -1;
+	text->chain = 1;
 	r = source_init(&text->base, &text_ops, loop, pool, interval);
 	if (!r)
 		r = open_pipe(text);
