@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "router/answer.h"
 #include "router/consumer_traces.h"
+#include "router/kept.h"
 #include "router/router.h"
 
 #include <errno.h>
@@ -222,6 +223,7 @@ void consumer_accounted(struct router *router, uint64_t number, uint64_t cookie,
 	ledger.failure.position = -1;
 	if (session) {
 		ledger.session = *session;
+		kept_sum(&router->fanout, &ledger.kept);
 	} else {
 		ledger.status = EXIT_FAILED;
 		control_failure_set(&ledger.failure, EAGAIN, -1, "the kernel's counts can't be had now");

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "router/answer.h"
 #include "router/filter.h"
+#include "router/kept.h"
 #include "router/pushdown.h"
 #include "router/router.h"
 
@@ -144,6 +145,8 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 			r == -EBADMSG ? what : strerror(-r));
 		return EXIT_FAILED;
 	}
+	if (!created->shared)
+		kept_begin(route, create->kind, router->stream.lost);
 	recorder_format(&router->recorder, created->probe_id, create->kind, created->system, created->event, create->name, format, size);
 	model = trace_model(router, consumer, create->trace_id, created->probe_id, create->name);
 	status = read_filter(route, create->name, create->filter, environment, &model.filter, &model.kernel_filter, ret_failure);

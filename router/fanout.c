@@ -111,6 +111,7 @@ static int route_make(struct fanout *fanout, struct catalog_event *event, const 
 		return r;
 	route->event = event;
 	route->pid_end = UINT32_MAX;
+	route->kept = LEDGER_UNKNOWN;
 	if (event && event->pid_offset != UINT16_MAX) {
 		route->pid_offset = event->pid_offset;
 		route->pid_end = event->pid_offset + (uint32_t)sizeof(uint32_t);
@@ -153,7 +154,7 @@ int fanout_route(struct fanout *fanout, struct catalog_event *event, struct rout
 	return r;
 }
 
-static struct route *route_by_name(const struct fanout *fanout, const char *name, size_t size)
+struct route *fanout_route_named(const struct fanout *fanout, const char *name, size_t size)
 {
 	struct route *route = fanout->by_name[name_hash(name, size)];
 
@@ -165,7 +166,7 @@ static struct route *route_by_name(const struct fanout *fanout, const char *name
 int fanout_text_route(struct fanout *fanout, const struct text_piece *name, const struct text_piece *body,
 	struct route **ret)
 {
-	struct route *route = route_by_name(fanout, name->at, name->size);
+	struct route *route = fanout_route_named(fanout, name->at, name->size);
 	int r;
 
 	if (!route) {
@@ -175,16 +176,6 @@ int fanout_text_route(struct fanout *fanout, const struct text_piece *name, cons
 	}
 	*ret = route;
 	return 0;
-}
-
-void fanout_profile(struct fanout *fanout, const char *event, size_t size, uint64_t hits, uint64_t missed)
-{
-	struct route *route = route_by_name(fanout, event, size);
-
-	if (!route)
-		return;
-	route->hits = hits;
-	route->missed = missed;
 }
 
 void fanout_touch(struct fanout *fanout, struct outlet *outlet)
@@ -393,6 +384,8 @@ static HOT void take_event(struct fanout *fanout, const struct merge_event *even
 		see_route(fanout, route);
 	if (route->trace_count)
 		tell_event(fanout, route, event);
+	else
+		route->unclaimed++;
 	/* After it was told: a thread that is renamed still has its old name in the event that says so. */
 	if (route->own)
 		route->own(route->own_context, &route->schema, event->data, event->size);
@@ -420,7 +413,7 @@ static struct route *text_route(struct fanout *fanout, const struct text_line *l
 	/* A system call's line has another name than its format file. */
 	if (name.size > 4 && memcmp(name.at, "sys_", 4) == 0 && text_event_name(line, call, sizeof(call)) == 0)
 		name = (struct text_piece){ .at = call, .size = strlen(call) };
-	route = route_by_name(fanout, name.at, name.size);
+	route = fanout_route_named(fanout, name.at, name.size);
 	if (!route && fanout->all_generation && fanout_text_route(fanout, &name, &line->body, &route) < 0)
 		return NULL;
 	return route;

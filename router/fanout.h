@@ -74,7 +74,11 @@ struct route {
 	/* Where its binary events have the thread's id, and how long they must be to have one; UINT32_MAX: none has. */
 	uint32_t pid_offset, pid_end;
 	uint64_t told;              /* events of this kind so far */
-	uint64_t hits, missed;      /* dynamic probes: the kernel's own counts as of the last account, before filters */
+	uint64_t missed;            /* dynamic probes: the kernel's own count as of the last account */
+	uint64_t kept;              /* hits that the kernel kept away, as of the last account; LEDGER_UNKNOWN (router/kept.h) */
+	bool counted;               /* a probe whose hits the kernel counts, and whose events all came to this router */
+	uint64_t lost_before;       /* counted: events of all kinds that were lost before it began */
+	uint64_t unclaimed;         /* events that came while nobody had a trace of it, and are not among `told` */
 	uint32_t all_seen; /* the fan-out's all_generation when the all-events consumers got their traces */
 	/* The session's own use of the event, after the consumers'. */
 	void (*own)(void *context, const struct schema *schema, const void *payload, size_t size);
@@ -130,8 +134,8 @@ int fanout_trace_filter(struct trace *trace, struct filter_program *filter, stru
 struct ledger_trace fanout_trace_ledger(const struct trace *trace);
 /* An event that was told to a trace was overwritten in its ring before it was read. */
 void fanout_event_gone(struct outlet *outlet, uint64_t trace_id);
-/* The kernel's counts of a dynamic probe, by its event's name; of no route: nothing. */
-void fanout_profile(struct fanout *fanout, const char *event, size_t size, uint64_t hits, uint64_t missed);
+/* The route of an event by its name, or NULL. */
+struct route *fanout_route_named(const struct fanout *fanout, const char *name, size_t size);
 struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id);
 
 /* Tells one event of the merged binary stream to everybody whose it is. */

@@ -108,6 +108,8 @@ int stream_init(struct router *router)
 
 void stream_release(struct router *router)
 {
+	for (uint32_t i = 0; i < router->stream.mark_count; i++)
+		kept_release(&router->stream.marks[i].kept);
 	merge_release(&router->stream.merge);
 	text_join_release(&router->stream.text);
 	free(router->stream.done);
@@ -135,40 +137,57 @@ static void mark_remove(struct stream *stream, struct stream_mark *mark)
 	memmove(mark, mark + 1, (stream->mark_count - i) * sizeof(*mark));
 }
 
+static int mark_send(struct router *router, struct stream_mark mark);
+
+/* Tells whoever asked for an account, and forgets it. */
+static void account_tell(struct router *router, struct stream_mark *done)
+{
+	kept_release(&done->kept);
+	if (done->trace)
+		consumer_stats_due(router, done->consumer, done->trace, done->consumer_cookie);
+	else
+		consumer_accounted(router, done->consumer, done->consumer_cookie, &done->session);
+}
+
+/* Both sides of an account are there. What the kernel kept away shows when what it had recorded by then is told. */
 static void account_settle(struct router *router, struct stream_mark *mark)
 {
-	struct ledger_session session;
 	struct stream_mark done;
 
 	if (!mark->seen || !mark->answered)
 		return;
 	done = *mark;
 	mark_remove(&router->stream, mark);
-	if (done.trace) {
-		consumer_stats_due(router, done.consumer, done.trace, done.consumer_cookie);
-		return;
-	}
 	/* What is replayed has no counts of the kernel's beside what its pages or lines tell. */
 	if (router_recorded(router)) {
 		done.kernel.overrun = router->stream.told_lost;
 		done.kernel.read = done.decoded + done.undecodable;
 	}
-	session = (struct ledger_session){
+	done.session = (struct ledger_session){
 		.committed = done.kernel.read + done.kernel.overrun,
 		.decoded = done.decoded,
 		.undecodable = done.undecodable,
 		.lost_kernel = done.kernel.overrun,
 		.dropped = done.kernel.dropped,
 	};
-	consumer_accounted(router, done.consumer, done.consumer_cookie, &session);
+	done.kind = MARK_TOLD;
+	if (done.kept.count && !router->ending && !router->stream.over && mark_send(router, done) == 0)
+		return;
+	if (router->ending || router->stream.over)
+		kept_settle(&done.kept);
+	account_tell(router, &done);
 }
 
-static void flush_done(struct router *router, const struct stream_mark *mark, uint64_t time)
+static void flush_done(struct router *router, struct stream_mark *mark, uint64_t time)
 {
-	if (mark->trace)
+	if (mark->kind == MARK_TOLD) {
+		kept_settle(&mark->kept);
+		account_tell(router, mark);
+	} else if (mark->kind == MARK_FILTER) {
 		consumer_filter_due(router, mark->consumer, mark->trace, mark->consumer_cookie, time);
-	else
+	} else {
 		consumer_flushed(router, mark->consumer, mark->consumer_cookie, time);
+	}
 }
 
 static void mark_failed(struct router *router, uint64_t reader_cookie)
@@ -180,11 +199,13 @@ static void mark_failed(struct router *router, uint64_t reader_cookie)
 		return;
 	done = *mark;
 	mark_remove(&router->stream, mark);
-	if (done.account && done.trace)
+	if (done.kind == MARK_COUNTS && done.trace)
 		consumer_stats_due(router, done.consumer, done.trace, done.consumer_cookie);
-	else if (done.account)
+	else if (done.kind == MARK_COUNTS)
 		consumer_accounted(router, done.consumer, done.consumer_cookie, NULL);
-	else if (done.trace)
+	else if (done.kind == MARK_TOLD)
+		account_tell(router, &done);
+	else if (done.kind == MARK_FILTER)
 		consumer_filter_failed(router, done.consumer, done.trace, done.consumer_cookie, -ENOTCONN);
 	else
 		flush_done(router, &done, router->fanout.last_time);
@@ -203,11 +224,37 @@ static void flush_answered(void *context, const struct upstream_request *request
 	mark_failed(context, request->cookie);
 }
 
+struct profile {
+	struct router *router;
+	struct kept *kept;
+	int error;
+};
+
 static void take_profile(void *context, const struct ledger_probe *probe)
 {
-	struct router *router = context;
+	struct profile *profile = context;
+	struct route *route = fanout_route_named(&profile->router->fanout, probe->event, probe->event_size);
 
-	fanout_profile(&router->fanout, probe->event, probe->event_size, probe->hits, probe->missed);
+	if (!route)
+		return;
+	route->missed = probe->missed;
+	if (!profile->error)
+		profile->error = kept_add(profile->kept, route, probe->hits);
+}
+
+/* Reads the kernel's counts out of an account. Returns 0 or -errno. */
+static int read_counts(struct router *router, struct stream_mark *mark, const void *blob, size_t size)
+{
+	struct profile profile = { .router = router, .kept = &mark->kept };
+	int r = ledger_kernel_parse(blob, size, &mark->kernel);
+
+	if (r == 0)
+		r = ledger_probes_parse(blob, size, take_profile, &profile);
+	if (r == 0)
+		r = profile.error;
+	router->stream.lost = mark->kernel.overrun + mark->kernel.dropped + router->fanout.undecodable;
+	mark->kept.lost = router->stream.lost;
+	return r;
 }
 
 static void account_answered(void *context, const struct upstream_request *request, struct control_message *answer)
@@ -224,10 +271,9 @@ static void account_answered(void *context, const struct upstream_request *reque
 	if (status && status->status == 0 && answer->fd_count == 1)
 		r = segment_blob_read(answer->fds[0], 1U << 24, &blob, &size);
 	if (r == 0)
-		r = ledger_kernel_parse(blob, size, &mark->kernel);
-	if (r == 0)
-		r = ledger_probes_parse(blob, size, take_profile, router);
+		r = read_counts(router, mark, blob, size);
 	if (r < 0) {
+		kept_release(&mark->kept);
 		log_warning("the kernel's counts: %s", status && status->status ? status->failure.message : strerror(-r));
 		mark_failed(router, request->cookie);
 		return;
@@ -249,7 +295,7 @@ static void account_seen(struct router *router, uint64_t reader_cookie)
 {
 	struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
 
-	if (!mark || !mark->account)
+	if (!mark || mark->kind != MARK_COUNTS)
 		return;
 	account_here(router, mark);
 	account_settle(router, mark);
@@ -265,21 +311,23 @@ static void marks_end(struct router *router)
 
 		if (mark->seen)
 			continue;
-		if (mark->account)
+		if (mark->kind == MARK_COUNTS)
 			account_here(router, mark);
 		mark->seen = true;
 	}
 	for (uint32_t i = stream->mark_count; i--;) {
-		if (stream->marks[i].account)
+		if (stream->marks[i].kind == MARK_COUNTS)
 			account_settle(router, &stream->marks[i]);
 	}
 }
 
-static int mark_send(struct router *router, uint64_t consumer, uint64_t cookie, bool account, uint64_t trace_id)
+/* Asks the reader for what the mark waits for. The mark is taken over unless that fails. */
+static int mark_send(struct router *router, struct stream_mark mark)
 {
 	struct stream *stream = &router->stream;
 	struct control_id message = { .id = 0 };
-	struct upstream_request request = { .consumer = consumer, .consumer_cookie = cookie };
+	struct upstream_request request = { .consumer = mark.consumer, .consumer_cookie = mark.consumer_cookie };
+	bool account = mark.kind == MARK_COUNTS;
 	int r;
 
 	if (stream->mark_count == STREAM_MARKS_MAX)
@@ -289,43 +337,46 @@ static int mark_send(struct router *router, uint64_t consumer, uint64_t cookie, 
 		sizeof(message), NULL, 0, &request);
 	if (r < 0)
 		return r;
-	stream->marks[stream->mark_count++] = (struct stream_mark){
-		.reader_cookie = message.header.cookie,
-		.consumer = consumer,
-		.consumer_cookie = cookie,
-		.account = account,
-		.trace = trace_id,
-	};
+	mark.reader_cookie = message.header.cookie;
+	mark.seen = false;
+	stream->marks[stream->mark_count++] = mark;
 	if (router->ending)
 		marks_end(router);
 	return 0;
 }
 
+static int mark_new(struct router *router, enum mark_kind kind, uint64_t consumer, uint64_t trace_id, uint64_t cookie)
+{
+	const struct stream_mark mark = { .kind = kind, .consumer = consumer, .consumer_cookie = cookie, .trace = trace_id };
+
+	return mark_send(router, mark);
+}
+
 int stream_flush(struct router *router, uint64_t consumer, uint64_t cookie)
 {
-	return mark_send(router, consumer, cookie, false, 0);
+	return mark_new(router, MARK_FLUSH, consumer, 0, cookie);
 }
 
 int stream_filter(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie)
 {
-	return mark_send(router, consumer, cookie, false, trace_id);
+	return mark_new(router, MARK_FILTER, consumer, trace_id, cookie);
 }
 
 int stream_stats(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie)
 {
-	return mark_send(router, consumer, cookie, true, trace_id);
+	return mark_new(router, MARK_COUNTS, consumer, trace_id, cookie);
 }
 
 int stream_account(struct router *router, uint64_t consumer, uint64_t cookie)
 {
-	return mark_send(router, consumer, cookie, true, 0);
+	return mark_new(router, MARK_COUNTS, consumer, 0, cookie);
 }
 
 static void flush_seen(struct router *router, uint64_t reader_cookie, uint64_t time)
 {
 	struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
 
-	if (!mark || mark->account)
+	if (!mark || mark->kind == MARK_COUNTS)
 		return;
 	mark->seen = true;
 	mark->time = time;
@@ -340,7 +391,7 @@ static void flushes_settle(struct router *router)
 	for (uint32_t i = 0; i < stream->mark_count;) {
 		struct stream_mark mark = stream->marks[i];
 
-		if (mark.account || !mark.seen || mark.time > horizon) {
+		if (mark.kind == MARK_COUNTS || !mark.seen || mark.time > horizon) {
 			i++;
 			continue;
 		}
@@ -450,6 +501,7 @@ static void take_end(struct router *router, const struct pool_entry *entry)
 	merge_sweep(&router->stream.merge, UINT64_MAX);
 	fanout_drain(&router->fanout, &router->stream.merge);
 	(void)text_join_end(&router->stream.text, text_joined, router);
+	router->stream.over = true;
 	marks_end(router);
 	flushes_settle(router);
 	(void)snprintf(end.message, sizeof(end.message), "%s",

@@ -3,6 +3,7 @@
 #ifndef TRACEFAN_ROUTER_STREAM_H
 #define TRACEFAN_ROUTER_STREAM_H
 
+#include "router/kept.h"
 #include "router/ledger.h"
 #include "router/merge.h"
 #include "router/text_join.h"
@@ -16,18 +17,26 @@ struct router;
 
 #define STREAM_MARKS_MAX 256
 
+enum mark_kind {
+	MARK_FLUSH,  /* for a consumer */
+	MARK_FILTER, /* a flush for a trace's next filter */
+	MARK_COUNTS, /* an account: for a trace's ledger, or for the session's */
+	MARK_TOLD,   /* the flush after it: what had been counted has been told by then */
+};
+
 /* A flush or an account that is under way. */
 struct stream_mark {
+	enum mark_kind kind;
 	uint64_t reader_cookie;   /* of our request to the reader; its mark in the stream repeats it */
 	uint64_t consumer, consumer_cookie;
-	bool account;             /* an account; else a flush */
-	uint64_t trace;           /* flush: not for the consumer, but for this trace's next filter; account: for this
-				   * trace's ledger, not the session's; 0: none */
+	uint64_t trace;           /* 0: for none of them */
 	bool seen;                /* its mark came by */
-	uint64_t time;            /* flush: due once the merged stream is complete up to here */
-	bool answered;            /* account: the kernel's counts have come */
+	uint64_t time;            /* a flush: due once the merged stream is complete up to here */
+	bool answered;            /* MARK_COUNTS: the kernel's counts have come */
 	struct ledger_kernel kernel;
-	uint64_t decoded, undecodable; /* account: our side at its mark */
+	uint64_t decoded, undecodable; /* MARK_COUNTS: our side at its mark */
+	struct kept kept;              /* from the answer on */
+	struct ledger_session session; /* MARK_TOLD */
 };
 
 struct stream {
@@ -37,6 +46,8 @@ struct stream {
 	uint32_t mark_count;
 	struct record_clock clock; /* the last one; mono 0: none yet */
 	bool stalled;              /* a replay waits for a consumer's room */
+	bool over;                 /* its end has come by: all of it has been told */
+	uint64_t lost;             /* events that anybody knows to be lost, as of the last account */
 	uint64_t told_lost;        /* counted kernel losses that the pages told of */
 	/* Slots whose events have all been copied: they go back once the copies are published, so that a router
 	 * that dies in between leaves its successor the slots of everything that nobody saw. */

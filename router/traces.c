@@ -249,6 +249,7 @@ struct ledger_trace fanout_trace_ledger(const struct trace *trace)
 	if (taking(trace))
 		ledger.decoded += trace->route->told - trace->live_from;
 	ledger.missed = trace->route->missed - trace->missed_before;
+	ledger.kept_away = trace->route->kept;
 	ledger.filtered = ledger.decoded - ledger.delivered - ledger.lost_ring;
 	return ledger;
 }

@@ -225,16 +225,20 @@ struct control_set_enabled {
 };
 _Static_assert(sizeof(struct control_set_enabled) == 32, "control set enabled");
 
-/* One consumer's side of the ledger for one trace: decoded = delivered + filtered + lost_ring, and
- * `missed` beside it (return probes that found no free instance, by the kernel's profile). */
+#define LEDGER_UNKNOWN UINT64_MAX
+
+/* One consumer's side of the ledger for one trace: decoded = delivered + filtered + lost_ring. Beside it, of its
+ * probe and all consumers alike, `missed` (return probes that found no free instance, by the kernel's profile) and
+ * `kept_away`: hits that the kernel did not record, or LEDGER_UNKNOWN (see router/kept.h). */
 struct ledger_trace {
 	uint64_t decoded;
 	uint64_t delivered;
 	uint64_t filtered;
 	uint64_t lost_ring;
 	uint64_t missed;
+	uint64_t kept_away;
 };
-_Static_assert(sizeof(struct ledger_trace) == 40, "trace ledger");
+_Static_assert(sizeof(struct ledger_trace) == 48, "trace ledger");
 
 struct control_stats {
 	struct control_header header;
@@ -243,7 +247,7 @@ struct control_stats {
 	struct ledger_trace trace;
 	struct control_failure failure;
 };
-_Static_assert(sizeof(struct control_stats) == 576, "control stats");
+_Static_assert(sizeof(struct control_stats) == 584, "control stats");
 
 /* Texts that do not fit are cut and end in "...". */
 struct control_explained {
@@ -257,14 +261,23 @@ struct control_explained {
 };
 _Static_assert(sizeof(struct control_explained) == 536 + 3 * 2048, "control explained");
 
+/* What the kernel kept away of all probes that somebody has. */
+struct ledger_kept {
+	uint64_t hits;
+	uint32_t probes; /* of which it is known */
+	uint32_t others; /* of which it isn't */
+};
+_Static_assert(sizeof(struct ledger_kept) == 16, "kept away");
+
 struct control_ledger {
 	struct control_header header;
 	uint32_t status;
 	uint32_t reserved;
 	struct ledger_session session;
+	struct ledger_kept kept;
 	struct control_failure failure;
 };
-_Static_assert(sizeof(struct control_ledger) == 576, "control ledger");
+_Static_assert(sizeof(struct control_ledger) == 592, "control ledger");
 
 struct control_router_hello {
 	struct control_header header;

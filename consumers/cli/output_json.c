@@ -345,6 +345,10 @@ static void json_summary_probe(struct writer *writer, const struct summary_probe
 	} else {
 		writer_text(writer, ":{\"decoded\":null,\"delivered\":null,\"filtered\":null,\"lost_ring\":null,\"missed\":null");
 	}
+	if (probe->known && probe->ledger.kept_known)
+		json_unsigned(writer, ",\"kept_away\":", probe->ledger.kept_away);
+	else
+		writer_text(writer, ",\"kept_away\":null");
 	json_unsigned(writer, ",\"shown\":", probe->shown);
 	writer_char(writer, '}');
 }

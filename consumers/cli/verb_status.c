@@ -109,6 +109,19 @@ static void status_text_operated(struct writer *writer, const struct tfan_operat
 	writer_end_line(writer);
 }
 
+/* What the filters of all consumers spared the kernel to record. */
+static void status_text_kept(struct writer *writer, const struct tfan_session_ledger *ledger)
+{
+	if (!ledger->kept_probes)
+		return;
+	status_number(writer, "  kept away by the kernel: ", ledger->kept_away);
+	status_number(writer, " hits of ", ledger->kept_probes);
+	writer_text(writer, ledger->kept_probes == 1 ? " probe" : " probes");
+	if (ledger->unkept_probes)
+		status_number(writer, "; not known of others: ", ledger->unkept_probes);
+	writer_end_line(writer);
+}
+
 static void status_text(struct writer *writer, const struct status *status)
 {
 	(void)escape_plain(writer, status->name, strlen(status->name));
@@ -128,6 +141,7 @@ static void status_text(struct writer *writer, const struct status *status)
 	if (status->ledger.dropped)
 		status_number(writer, "; dropped before they were committed: ", status->ledger.dropped);
 	writer_end_line(writer);
+	status_text_kept(writer, &status->ledger);
 }
 
 static void status_json_operated(struct writer *writer, const struct tfan_operator_status *from)
@@ -163,9 +177,16 @@ static void status_json(struct writer *writer, const struct status *status)
 		status_number(writer, ",\"undecodable\":", status->ledger.undecodable);
 		status_number(writer, ",\"lost_kernel\":", status->ledger.lost_kernel);
 		status_number(writer, ",\"dropped\":", status->ledger.dropped);
+		writer_text(writer, "},\"kept_away\":{\"hits\":");
+		if (status->ledger.kept_probes)
+			status_number(writer, "", status->ledger.kept_away);
+		else
+			writer_text(writer, "null");
+		status_number(writer, ",\"probes\":", status->ledger.kept_probes);
+		status_number(writer, ",\"unknown\":", status->ledger.unkept_probes);
 		writer_text(writer, "}}");
 	} else {
-		writer_text(writer, ",\"ledger\":null}");
+		writer_text(writer, ",\"ledger\":null,\"kept_away\":null}");
 	}
 	writer_end_line(writer);
 }

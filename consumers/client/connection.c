@@ -90,13 +90,18 @@ const struct tfan_session *tfan_session(const struct tfan *tfan)
 	return &tfan->session;
 }
 
-static void ledger_from(const struct ledger_session *from, struct tfan_session_ledger *ret)
+static void ledger_from(const struct ledger_session *from, const struct ledger_kept *kept, struct tfan_session_ledger *ret)
 {
-	ret->committed = from->committed;
-	ret->decoded = from->decoded;
-	ret->undecodable = from->undecodable;
-	ret->lost_kernel = from->lost_kernel;
-	ret->dropped = from->dropped;
+	*ret = (struct tfan_session_ledger){
+		.committed = from->committed,
+		.decoded = from->decoded,
+		.undecodable = from->undecodable,
+		.lost_kernel = from->lost_kernel,
+		.dropped = from->dropped,
+		.kept_away = kept->hits,
+		.kept_probes = kept->probes,
+		.unkept_probes = kept->others,
+	};
 }
 
 int tfan_session_ledger(struct tfan *tfan, struct tfan_session_ledger *ret)
@@ -104,10 +109,11 @@ int tfan_session_ledger(struct tfan *tfan, struct tfan_session_ledger *ret)
 	struct control_id request = { 0 };
 	struct control_message reply;
 	const struct control_ledger *ledger = (const struct control_ledger *)reply.bytes;
+	const struct ledger_kept nothing = { 0 };
 	int rc;
 
 	if (tfan->has_end_ledger) {
-		ledger_from(&tfan->end_ledger, ret);
+		ledger_from(&tfan->end_ledger, &nothing, ret);
 		return 0;
 	}
 	rc = connection_call(tfan, CONTROL_LEDGER, &request, sizeof(request), -1, &reply);
@@ -116,7 +122,7 @@ int tfan_session_ledger(struct tfan *tfan, struct tfan_session_ledger *ret)
 	if (ledger->status != 0)
 		rc = failure_take(&tfan->failure, ledger->status, &ledger->failure);
 	else
-		ledger_from(&ledger->session, ret);
+		ledger_from(&ledger->session, &ledger->kept, ret);
 	control_message_release(&reply);
 	return rc;
 }

@@ -542,6 +542,8 @@ static int add_ledger(struct trace_part *part, void *context)
 		sum->filtered += stats->trace.filtered;
 		sum->lost_ring += stats->trace.lost_ring;
 		sum->missed += stats->trace.missed;
+		sum->kept_known = sum->kept_known && stats->trace.kept_away != LEDGER_UNKNOWN;
+		sum->kept_away = sum->kept_known ? sum->kept_away + stats->trace.kept_away : 0;
 	}
 	control_message_release(&reply);
 	return rc;
@@ -549,7 +551,7 @@ static int add_ledger(struct trace_part *part, void *context)
 
 int tfan_trace_ledger(struct tfan_trace *trace, struct tfan_ledger *ret)
 {
-	struct tfan_ledger sum = { 0 };
+	struct tfan_ledger sum = { .kept_known = true };
 	int rc = each_part(trace, add_ledger, &sum);
 
 	if (rc == 0)

@@ -112,8 +112,14 @@ struct tfan_trace *tfan_trace_at(const struct tfan *tfan, size_t i);
 
 struct tfan_ledger {
 	uint64_t decoded, delivered, filtered, lost_ring, missed;
+	uint64_t kept_away; /* see below */
+	bool kept_known;
 };
-/* Asks the router: decoded = delivered + filtered + lost_ring. */
+/* Asks the router: decoded = delivered + filtered + lost_ring. Of the probe itself, for all consumers together, come
+ * `missed`, returns that found the kernel without room, and `kept_away`, hits that it did not record: by all
+ * consumers' filters nobody wanted them. The latter is the least that it can be, exact once the probe rests, and known
+ * of probes whose hits the kernel counts (not of tracepoints and uretprobes), and of which no event can have been lost,
+ * nor come to an earlier router. */
 int tfan_trace_ledger(struct tfan_trace *trace, struct tfan_ledger *ret);
 
 /* Who does what of a trace's filter. The texts are valid until the next call on the connection. */
@@ -127,8 +133,12 @@ int tfan_trace_explain(struct tfan_trace *trace, struct tfan_explanation *ret);
 
 struct tfan_session_ledger {
 	uint64_t committed, decoded, undecodable, lost_kernel, dropped;
+	uint64_t kept_away;   /* of kept_probes together, see tfan_trace_ledger */
+	size_t kept_probes;   /* of the probes that anybody has, those of which it is known */
+	size_t unkept_probes; /* those of which it isn't */
 };
-/* committed = decoded + undecodable + lost_kernel. After the end of the session: its last ledger. */
+/* committed = decoded + undecodable + lost_kernel. After the end of the session: its last ledger, without what was
+ * kept away. */
 int tfan_session_ledger(struct tfan *tfan, struct tfan_session_ledger *ret);
 
 /* ---- fields ---- */

@@ -45,7 +45,7 @@ class Output(unittest.TestCase):
         self.assertEqual({e["probe"] for e in events}, {"a:b"})
         self.assertEqual(end, {"kind": "end", "reason": "finished", "message": ""})
         self.assertEqual(summary["probes"]["a:b"], {"decoded": 3, "delivered": 3, "filtered": 0, "lost_ring": 0, "missed": 0,
-                                                    "shown": 3})
+                                                    "kept_away": None, "shown": 3})
 
     def test_text_goes_to_stdout_and_the_summary_to_stderr(self):
         r = trace("finished", env={**os.environ, "TZ": "UTC"})
@@ -321,7 +321,8 @@ class Others(unittest.TestCase):
                          [("session", "b", 12), ("session", "plain", 12), ("session", "routerless", None)])
         self.assertEqual((found[0]["buffer_size"], found[0]["subbuf_size"], found[0]["probes"]), (8388608, 4096, 5))
         self.assertEqual(found[0]["ledger"], {"committed": 0, "decoded": 0, "undecodable": 0, "lost_kernel": 0, "dropped": 0})
-        self.assertIsNone(found[2]["ledger"])
+        self.assertEqual(found[0]["kept_away"], {"hits": None, "probes": 0, "unknown": 0})
+        self.assertEqual((found[2]["ledger"], found[2]["kept_away"]), (None, None))
         text = run("status", "--directory", folder).stdout.decode()
         self.assertRegex(text, r"(?m)^plain: live, from sub-buffers\n  running for \d+ s; reader 11, router 12; probes: 5\n"
                                r"  instance tracefan-x: 2 CPUs, buffers of 8192 KiB each, sub-buffers of 4 KiB\n  ledger: 0 ")

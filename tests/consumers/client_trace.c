@@ -393,13 +393,22 @@ static void ledgers_and_lists(void **state)
 	struct tfan_ledger ledger;
 	const char *list;
 
-	f->router.stats = (struct ledger_trace){ .decoded = 10, .delivered = 7, .filtered = 2, .lost_ring = 1, .missed = 5 };
+	f->router.stats = (struct ledger_trace){ .decoded = 10, .delivered = 7, .filtered = 2, .lost_ring = 1, .missed = 5, .kept_away = 90 };
 	assert_int_equal(tfan_trace_ledger(trace, &ledger), 0);
 	assert_int_equal(ledger.decoded, ledger.delivered + ledger.filtered + ledger.lost_ring);
 	assert_int_equal(ledger.missed, 5);
+	assert_true(ledger.kept_known);
+	assert_int_equal(ledger.kept_away, 90);
+	f->router.stats.kept_away = LEDGER_UNKNOWN;
+	assert_int_equal(tfan_trace_ledger(trace, &ledger), 0);
+	assert_false(ledger.kept_known);
+	assert_int_equal(ledger.kept_away, 0);
 	assert_int_equal(tfan_session_ledger(f->tfan, &session), 0);
 	assert_int_equal(session.committed, 10);
 	assert_int_equal(session.dropped, 5);
+	assert_int_equal(session.kept_away, 90);
+	assert_int_equal(session.kept_probes, 2);
+	assert_int_equal(session.unkept_probes, 1);
 	f->router.list = "a:b\nc:d\n";
 	assert_int_equal(tfan_list(f->tfan, &list), 0);
 	assert_string_equal(list, "a:b\nc:d\n");

@@ -153,7 +153,8 @@ static void answer_stats(struct fake_router *router, const struct control_messag
 static void answer_ledger(struct fake_router *router, const struct control_message *request)
 {
 	struct control_ledger reply = { .session = { .committed = 10, .decoded = 7, .undecodable = 1,
-						.lost_kernel = 2, .dropped = 5 } };
+						.lost_kernel = 2, .dropped = 5 },
+		.kept = { .hits = 90, .probes = 2, .others = 1 } };
 
 	answer(router, request, &reply, sizeof(reply), NULL, 0);
 }

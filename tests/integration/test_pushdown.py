@@ -2,7 +2,9 @@
 """The kernel's half of the filters: what nobody wants is not recorded, and nobody misses what he wants."""
 import json
 import pathlib
+import signal
 import subprocess
+import time
 
 import harness
 
@@ -169,6 +171,88 @@ class PushdownOfText(AnySource, harness.TestCase):
         b.go()
         wanted = [n for n in a.numbers if f"{n:x}".startswith("1000")]
         self.assertEqual(self.numbers(self.end(wants)), wanted)
+        self.assertEqual(self.session.stop(), (0, 0))
+
+
+class KeptAway(harness.TestCase):
+    """What the kernel's own counts say of the hits that it did not record."""
+
+    COUNT, STEP = 1000, 0x9e3779b97f4a7c15
+
+    def setUp(self):
+        harness.require_file("uprobe_events", "uprobes")
+        super().setUp()
+        self.workload = harness.staged(self.folder, "workload_calls")
+        self.probe = f"h=uprobe:{self.workload}:workload_call n={harness.argument(1)}:u64"
+
+    def consumer(self, name, probe):
+        gate = harness.Gate(self.folder, name)
+        self.addCleanup(gate.close)
+        process = self.session.trace("-e", probe, "-o", "json", uid=0, gate=gate)
+        gate.wait(process)
+        return process, gate
+
+    def end(self, consumer):
+        process, gate = consumer
+        gate.open()
+        result = process.wait()
+        self.check_ended(result)
+        return result
+
+    def work(self):
+        self.check_ended(harness.run([self.workload, self.COUNT]))
+
+    def status(self):
+        result = harness.run([harness.program("tracefan"), "status", "--session", self.session.name, "-o", "json"])
+        self.check_ended(result)
+        return json.loads(result.out)["kept_away"]
+
+    def check(self, source):
+        self.session = harness.Session(self.folder, "--source", source)
+        self.assertEqual(self.status(), {"hits": None, "probes": 0, "unknown": 0})
+        odd = self.consumer("odd", f"{self.probe} if n & 1")
+        self.assertEqual(self.status(), {"hits": 0, "probes": 1, "unknown": 0})
+        self.work()
+        half = self.COUNT // 2
+        self.assertEqual(self.status(), {"hits": half, "probes": 1, "unknown": 0})
+        # The kernel records for both now; nobody counts the hits of a tracepoint.
+        first = self.consumer("first", f"{self.probe} if n == 0")
+        tracepoint = self.consumer("tracepoint", f"tracepoint:{GETPGID} if common_pid == 1")
+        self.work()
+        self.assertEqual(self.status(), {"hits": 2 * half - 1, "probes": 1, "unknown": 1})
+        text = harness.run([harness.program("tracefan"), "status", "--session", self.session.name]).out
+        self.assertIn(f"  kept away by the kernel: {2 * half - 1} hits of 1 probe; not known of others: 1\n", text)
+        probes = self.end(odd).summary["probes"]["h"]
+        self.assertEqual((probes["delivered"], probes["kept_away"]), (2 * half, 2 * half - 1))
+        self.assertIsNone(self.end(tracepoint).summary["probes"][GETPGID]["kept_away"])
+        # What is recorded without a trace's being there counts as recorded.
+        everything = self.consumer("everything", self.probe)
+        self.work()
+        self.assertEqual(self.status(), {"hits": 2 * half - 1, "probes": 1, "unknown": 0})
+        for consumer in (first, everything):
+            self.assertEqual(self.end(consumer).summary["probes"]["h"]["kept_away"], 2 * half - 1)
+        self.assertEqual(self.session.stop(), (0, 0))
+
+    def test_raw(self):
+        self.check("raw")
+
+    def test_text(self):
+        self.check("text")
+
+    def test_an_earlier_router_had_some(self):
+        self.session = harness.Session(self.folder)
+        odd = self.consumer("odd", f"{self.probe} if n & 1")
+        self.work()
+        self.session.router.signal(signal.SIGKILL)
+        self.session.router.wait()
+        self.session.router = self.session._start("router")
+        deadline = time.monotonic() + harness.PATIENCE
+        while '"kind":"gap"' not in odd[0].out:
+            self.assertLess(time.monotonic(), deadline, odd[0].err)
+            time.sleep(0.01)
+        self.work()
+        self.assertEqual(self.status(), {"hits": None, "probes": 0, "unknown": 1})
+        self.assertIsNone(self.end(odd).summary["probes"]["h"]["kept_away"])
         self.assertEqual(self.session.stop(), (0, 0))
 
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "router/filter.h"
+#include "router/kept.h"
 #include "tests/shm/ring_pair.h"
 
 #include <stdio.h>
@@ -632,15 +633,69 @@ static void misses_of_a_probe_count_from_the_trace_on(void **state)
 	struct fixture *f = *state;
 	struct trace *trace;
 
-	fanout_profile(&f->fanout, "number", 6, 100, 5);
+	f->number->missed = 5;
 	trace = live_trace(f, 1, 0, NULL);
 	assert_int_equal(fanout_trace_ledger(trace).missed, 0);
-	fanout_profile(&f->fanout, "number", 6, 200, 12);
-	/* Others' names, and ones that begin alike, are no matter. */
-	fanout_profile(&f->fanout, "numbers", 7, 200, 1000);
-	fanout_profile(&f->fanout, "numb", 4, 200, 1000);
+	f->number->missed = 12;
 	assert_int_equal(fanout_trace_ledger(trace).missed, 7);
-	assert_int_equal(f->number->hits, 200);
+	/* Names that begin alike are others'. */
+	assert_ptr_equal(fanout_route_named(&f->fanout, "number", 6), f->number);
+	assert_null(fanout_route_named(&f->fanout, "numbers", 7));
+	assert_null(fanout_route_named(&f->fanout, "numb", 4));
+}
+
+static void settle(struct route *route, uint64_t hits, uint64_t lost)
+{
+	struct kept kept = { .lost = lost };
+
+	assert_int_equal(kept_add(&kept, route, hits), 0);
+	kept_settle(&kept);
+	kept_release(&kept);
+}
+
+/* What the kernel counted and did not record. */
+static void hits_are_recorded_or_kept_away(void **state)
+{
+	struct fixture *f = *state;
+	struct trace *trace = live_trace(f, 1, 0, "n != 3");
+	struct ledger_kept all;
+
+	/* Nothing has been counted yet. */
+	assert_int_equal(fanout_trace_ledger(trace).kept_away, LEDGER_UNKNOWN);
+	kept_begin(f->number, PROBE_UPROBE, 2);
+	emit(f, 10, 0, 3);
+	emit(f, 11, 0, 4);
+	settle(f->number, 12, 2);
+	assert_int_equal(fanout_trace_ledger(trace).kept_away, 10);
+	kept_sum(&f->fanout, &all);
+	assert_int_equal(all.hits, 10);
+	assert_int_equal(all.probes, 1);
+	assert_int_equal(all.others, 0);
+	/* The counts are older than the events. */
+	settle(f->number, 1, 2);
+	assert_int_equal(fanout_trace_ledger(trace).kept_away, 0);
+	/* What came while nobody had a trace was recorded, too. */
+	fanout_trace_remove(trace);
+	emit(f, 12, 0, 5);
+	trace = live_trace(f, 2, 0, NULL);
+	settle(f->number, 12, 2);
+	assert_int_equal(fanout_trace_ledger(trace).kept_away, 9);
+	/* An event that was lost may have been one of these. */
+	settle(f->number, 12, 3);
+	assert_int_equal(fanout_trace_ledger(trace).kept_away, LEDGER_UNKNOWN);
+	kept_sum(&f->fanout, &all);
+	assert_int_equal(all.hits + all.probes, 0);
+	assert_int_equal(all.others, 1);
+	/* Counted at the entry, recorded at the return; not counted at all. */
+	kept_begin(f->number, PROBE_URETPROBE, 3);
+	settle(f->number, 12, 3);
+	assert_int_equal(f->number->kept, LEDGER_UNKNOWN);
+	kept_begin(f->number, PROBE_TRACEPOINT, 3);
+	settle(f->number, 12, 3);
+	assert_int_equal(f->number->kept, LEDGER_UNKNOWN);
+	kept_begin(f->number, PROBE_KRETPROBE, 3);
+	settle(f->number, 12, 3);
+	assert_int_equal(f->number->kept, 9);
 }
 
 /* ---- events that nobody asked for by name ---- */
@@ -818,6 +873,7 @@ int main(void)
 		TEST(another_filter_from_here_on),
 		TEST(a_full_ring_is_its_own_loss),
 		TEST(misses_of_a_probe_count_from_the_trace_on),
+		TEST(hits_are_recorded_or_kept_away),
 		TEST(all_events),
 		cmocka_unit_test(lines_of_text),
 		TEST(dirty_rings),
