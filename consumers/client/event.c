@@ -7,36 +7,32 @@
 
 enum tfan_kind tfan_event_kind(const struct tfan_event *event)
 {
-	return (enum tfan_kind)event->kind;
+	return event->head.kind;
 }
 
 struct tfan_trace *tfan_event_trace(const struct tfan_event *event)
 {
-	bool has_trace = event->kind == TFAN_EVENT || event->kind == TFAN_FILTER;
-
-	return has_trace && event->part ? event->part->trace : NULL;
+	return event->head.trace;
 }
 
 uint64_t tfan_event_time(const struct tfan_event *event)
 {
-	return event->time;
+	return event->head.time;
 }
 
 uint64_t tfan_event_wall(const struct tfan_event *event)
 {
-	return clock_model_wall(&event->tfan->clock, event->time);
+	return clock_model_wall(&event->tfan->clock, event->head.time);
 }
 
 int tfan_event_cpu(const struct tfan_event *event)
 {
-	uint16_t cpu = event->record->cpu;
-
-	return cpu == RECORD_CPU_NONE ? -1 : cpu;
+	return event->head.cpu;
 }
 
 int tfan_event_pid(const struct tfan_event *event)
 {
-	return event->record->pid;
+	return event->head.pid;
 }
 
 const char *tfan_event_comm(const struct tfan_event *event)
@@ -108,15 +104,16 @@ int tfan_event_integers(const struct tfan_event *event, uint64_t *ret, size_t co
 	const struct trace_part *part = event->part;
 	const uint8_t *payload = event_payload(event);
 	const struct field *fields;
-	size_t i = 0;
+	size_t direct, i = 0;
 
-	if (event->kind != TFAN_EVENT || !part || count > part->field_count)
+	if (event->head.kind != TFAN_EVENT || !part || count > part->field_count)
 		return -EINVAL;
 	fields = part->fields;
-	if (event->direct) {
-		for (; i < count && fields[i].access != FIELD_CHECKED; i++)
-			ret[i] = event_load(payload, &fields[i]);
-	}
+	direct = event->direct ? part->direct_count : 0;
+	if (direct > count)
+		direct = count;
+	for (; i < direct; i++)
+		ret[i] = event_load(payload, &fields[i]);
 	if (i != count)
 		integers_checked(event, ret, i, count);
 	return 0;
@@ -156,7 +153,7 @@ int tfan_event_lost(const struct tfan_event *event, struct tfan_lost *ret)
 {
 	struct record_lost lost;
 
-	if (event->kind != TFAN_LOST && event->kind != TFAN_GAP)
+	if (event->head.kind != TFAN_LOST && event->head.kind != TFAN_GAP)
 		return -EINVAL;
 	memcpy(&lost, event_payload(event), sizeof(lost));
 	ret->source = lost.source >= LOST_KERNEL && lost.source <= LOST_READER ?
@@ -171,7 +168,7 @@ int tfan_event_lost(const struct tfan_event *event, struct tfan_lost *ret)
 
 int tfan_event_end(const struct tfan_event *event, enum tfan_end_reason *ret, const char **ret_message)
 {
-	if (event->kind != TFAN_END)
+	if (event->head.kind != TFAN_END)
 		return -EINVAL;
 	*ret = event->end_reason >= END_STOPPED && event->end_reason <= END_REFUSED ?
 		(enum tfan_end_reason)event->end_reason : TFAN_END_ERROR;

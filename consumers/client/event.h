@@ -12,10 +12,9 @@
 #include <string.h>
 
 struct tfan_event {
-	const struct record_header *record; /* the router can still write it: what counts was copied below */
-	uint64_t time;
+	struct tfan_head head; /* first: tfan_event_head relies on it */
+	const struct record_header *record; /* the router can still write it: what counts was copied */
 	uint32_t payload_size; /* checked against the record's size */
-	uint8_t kind;          /* enum tfan_kind */
 	bool direct;           /* the payload holds every field that is read by one load */
 	/* Of the last event, which need not be this record: most events are of the same trace as the one before.
 	 * NULL: there was none, or its trace is closed and buried. */
@@ -41,7 +40,7 @@ static inline const struct field *event_field(const struct tfan_event *event, si
 {
 	const struct trace_part *part = event->part;
 
-	return event->kind == TFAN_EVENT && part && i < part->field_count ? &part->fields[i] : NULL;
+	return event->head.kind == TFAN_EVENT && part && i < part->field_count ? &part->fields[i] : NULL;
 }
 
 /* The part of event_integer for fields that are not one load. */
@@ -56,7 +55,8 @@ static inline uint64_t event_load(const uint8_t *payload, const struct field *fi
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 	bits <<= field->shift;
 #endif
-	return field->access == FIELD_SIGNED ? (uint64_t)((int64_t)bits >> field->shift) : bits >> field->shift;
+	/* Extends the sign where there is one. */
+	return ((bits >> field->shift) ^ field->sign) - field->sign;
 }
 
 /* An integer field's 64 bits, signed fields extended. The whole payload was compared with direct_size when the

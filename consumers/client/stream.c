@@ -19,22 +19,29 @@ static int damaged(struct tfan *tfan)
 }
 
 /* Copies what counts of the record: the router could write it at any time. `size` has been checked. */
-static inline void take_record(struct tfan *tfan, const struct record_header *record, uint8_t kind, uint32_t size)
+static inline void take_record(struct tfan *tfan, const struct record_header *record, enum tfan_kind kind, uint32_t size,
+	struct tfan_trace *trace)
 {
 	struct tfan_event *event = &tfan->event;
+	const uint16_t cpu = record->cpu;
 
 	event->record = record;
 	event->payload_size = size;
-	event->time = record->time;
-	event->kind = kind;
+	event->head = (struct tfan_head){
+		.time = record->time,
+		.trace = trace,
+		.pid = record->pid,
+		.cpu = cpu == RECORD_CPU_NONE ? -1 : cpu,
+		.kind = kind,
+	};
 }
 
 /* Keeps the place in the merged order up to which the caller has seen events. */
-static inline void see(struct tfan *tfan, const struct record_header *record)
+static inline void see(struct tfan *tfan)
 {
 	struct place *seen = &tfan->comeback.seen;
-	uint64_t time = tfan->event.time;
-	uint16_t cpu = record->cpu;
+	uint64_t time = tfan->event.head.time;
+	uint16_t cpu = (uint16_t)tfan->event.head.cpu;
 
 	seen->count = time == seen->time && cpu == seen->cpu ? seen->count + 1 : 1;
 	seen->time = time;
@@ -75,10 +82,10 @@ static inline int take_event(struct tfan *tfan, const struct record_header *reco
 	}
 	if (tfan->comeback.passing && comeback_knows(tfan, record, part->trace->enabled_at))
 		return 0;
-	take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record));
+	take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record), part->trace);
 	event->direct = event->payload_size >= part->direct_size;
 	if (!(record->flags & RECORD_LATE))
-		see(tfan, record);
+		see(tfan);
 	return 1;
 }
 
@@ -105,6 +112,8 @@ static int take_filter(struct tfan *tfan)
 
 	if (rc == -ENOENT)
 		return 0;
+	if (rc == 0)
+		tfan->event.head.trace = tfan->event.part->trace;
 	return rc ? rc : 1;
 }
 
@@ -144,7 +153,7 @@ static int take_other(struct tfan *tfan, const struct record_header *record, uin
 		return 0;
 	if (size < rows[kind].least)
 		return damaged(tfan);
-	take_record(tfan, record, rows[kind].kind, size);
+	take_record(tfan, record, (enum tfan_kind)rows[kind].kind, size, NULL);
 	return rows[kind].take ? rows[kind].take(tfan) : 1;
 }
 
@@ -162,7 +171,7 @@ static int overwritten(struct tfan *tfan, const struct record_header **ret)
 {
 	struct tfan_event *event = &tfan->event;
 	const struct record_header *next = NULL;
-	uint64_t from = event->time, lost;
+	uint64_t from = event->head.time, lost;
 	int rc;
 
 	do
@@ -381,8 +390,8 @@ int tfan_next(struct tfan *tfan, const struct tfan_event **ret)
 	/* An event of the same trace as the last. */
 	if (!tfan->pending && ring_reader_next_fast(&tfan->ring, &record) && record->kind == RECORD_EVENT &&
 		!(record->flags & RECORD_LATE) && event->part && record->trace_id == event->part->id) {
-		take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record));
-		see(tfan, record);
+		take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record), event->part->trace);
+		see(tfan);
 		event->direct = event->payload_size >= event->part->direct_size;
 		*ret = event;
 		return 1;

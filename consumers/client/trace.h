@@ -14,16 +14,16 @@
 /* How a field is read, decided once when the schema comes. */
 enum field_access {
 	FIELD_CHECKED = 0, /* by shm/schema.h: foreign byte order, text source, dynamic place, no integer */
-	FIELD_UNSIGNED = 1,
-	FIELD_SIGNED = 2,
+	FIELD_DIRECT = 1,
 };
 
 /* An integer in native order is read by one load of the eight bytes that end with it, and a shift: no branch
- * depends on its size. The bytes before it are the payload's or the record's header's. */
+ * depends on its size or sign. The bytes before it are the payload's or the record's header's. */
 struct field {
 	int32_t window; /* where the eight bytes begin in the payload, -7 at least */
 	uint8_t shift;  /* 64 - the field's bits */
 	uint8_t access; /* enum field_access */
+	uint64_t sign;  /* a signed field's topmost bit, else 0 */
 	const struct schema_field *schema;
 };
 
@@ -37,6 +37,7 @@ struct trace_part {
 	struct schema schema; /* view of schema_bytes */
 	struct field *fields; /* owned; without the hidden ones */
 	size_t field_count;
+	size_t direct_count;  /* so many of the first fields are read by one load */
 	uint32_t direct_size; /* a payload of this size holds every field that is read by one load */
 };
 

@@ -29,7 +29,7 @@ static enum field_access access_of(const struct schema *schema, const struct sch
 	if (schema->header->flags & SCHEMA_TEXT || field->kind != SCHEMA_INTEGER || field->place != SCHEMA_FIXED ||
 		field->size > sizeof(uint64_t) || field->offset > INT32_MAX || (foreign && field->size > 1))
 		return FIELD_CHECKED;
-	return field->flags & SCHEMA_SIGNED ? FIELD_SIGNED : FIELD_UNSIGNED;
+	return FIELD_DIRECT;
 }
 
 /* Decides for each field how it is read, and how large a payload must be for it. */
@@ -51,8 +51,11 @@ static int part_compile(struct trace_part *part)
 		field->access = (uint8_t)access_of(schema, from);
 		field->window = (int32_t)(from->offset + from->size) - (int32_t)sizeof(uint64_t);
 		field->shift = (uint8_t)(64 - 8 * from->size);
+		field->sign = from->flags & SCHEMA_SIGNED ? UINT64_C(1) << (63 - field->shift) : 0;
 		if (field->access != FIELD_CHECKED && (uint64_t)from->offset + from->size > direct)
 			direct = (uint64_t)from->offset + from->size;
+		if (field->access != FIELD_CHECKED && part->direct_count == part->field_count)
+			part->direct_count++;
 		part->field_count++;
 	}
 	if (direct > UINT32_MAX)

@@ -180,6 +180,21 @@ int tfan_fd(struct tfan *tfan);
 /* Asks for everything that was committed before now; a TFAN_FLUSHED record marks the place. */
 int tfan_flush(struct tfan *tfan);
 
+/* What every record has, and each tfan_event begins with: for who wants several of these, and no call for each. */
+struct tfan_head {
+	uint64_t time;            /* tfan_event_time */
+	struct tfan_trace *trace; /* tfan_event_trace */
+	int32_t pid;              /* tfan_event_pid */
+	int32_t cpu;              /* tfan_event_cpu */
+	enum tfan_kind kind;      /* tfan_event_kind */
+};
+
+/* Valid as long as the event. */
+static inline const struct tfan_head *tfan_event_head(const struct tfan_event *event)
+{
+	return (const struct tfan_head *)event;
+}
+
 enum tfan_kind tfan_event_kind(const struct tfan_event *event);
 struct tfan_trace *tfan_event_trace(const struct tfan_event *event); /* TFAN_EVENT, TFAN_FILTER; else NULL */
 uint64_t tfan_event_time(const struct tfan_event *event);

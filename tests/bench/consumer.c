@@ -118,11 +118,10 @@ static int change_trace(struct consumer *consumer, const struct tfan_trace *trac
 
 static int take_event(struct consumer *consumer, const struct tfan_event *event)
 {
-	const struct tfan_trace *trace = tfan_event_trace(event);
-	uint64_t sum = tfan_event_time(event) + (uint64_t)tfan_event_pid(event) +
-		       (uint64_t)tfan_event_cpu(event);
+	const struct tfan_head *head = tfan_event_head(event);
+	uint64_t sum = head->time + (uint64_t)head->pid + (uint64_t)head->cpu;
 
-	if (trace != consumer->trace && change_trace(consumer, trace) < 0)
+	if (head->trace != consumer->trace && change_trace(consumer, head->trace) < 0)
 		return -1;
 	if (tfan_event_integers(event, consumer->values, consumer->fields) < 0)
 		return fail(NULL, "an event without its fields");
@@ -130,7 +129,7 @@ static int take_event(struct consumer *consumer, const struct tfan_event *event)
 		sum += consumer->values[i];
 	consumer->sum += sum;
 	if (consumer->ages && consumer->events < consumer->wanted)
-		consumer->ages[consumer->events] = now(CLOCK_MONOTONIC) - tfan_event_time(event);
+		consumer->ages[consumer->events] = now(CLOCK_MONOTONIC) - head->time;
 	consumer->events++;
 	return 0;
 }
@@ -150,9 +149,11 @@ static int take(struct consumer *consumer, struct tfan *tfan)
 	int r;
 
 	while ((r = tfan_next(tfan, &event)) == 1) {
-		if (tfan_event_kind(event) == TFAN_LOST)
+		const enum tfan_kind kind = tfan_event_head(event)->kind;
+
+		if (kind == TFAN_LOST)
 			take_lost(consumer, event);
-		else if (tfan_event_kind(event) == TFAN_EVENT && take_event(consumer, event) < 0)
+		else if (kind == TFAN_EVENT && take_event(consumer, event) < 0)
 			return -1;
 		if (consumer->events + consumer->lost >= consumer->wanted)
 			return 0;

@@ -18,7 +18,8 @@ ARGS = None
 def in_header():
     text = re.sub(r"/\*.*?\*/", "", open(ARGS["header"]).read(), flags=re.S)
     text = re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", "", text, flags=re.M)
-    return set(re.findall(r"\b(tfan_\w+)\(", text))
+    inline = set(re.findall(r"\bstatic inline\b[^;{]*?\b(tfan_\w+)\(", text))
+    return set(re.findall(r"\b(tfan_\w+)\(", text)) - inline
 
 
 def in_map():

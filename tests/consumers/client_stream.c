@@ -136,6 +136,31 @@ static void events_come_with_their_fields(void **state)
 	assert_none(f);
 }
 
+/* The head says what the calls say, of an event and of what is none. */
+static void the_head_holds_what_all_records_have(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_payload payload = fake_payload(5, "/etc/hosts");
+	const struct record_lost lost = { .source = LOST_KERNEL, .cpu = 1, .count = 3, .at_least = 3 };
+
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 12345, -7);
+	fake_router_record(&f->router, RECORD_LOST, 0, 2, &lost, sizeof(lost));
+	fake_router_record(&f->router, RECORD_EVENT, tfan_trace_id(f->trace), 1, &payload, 12);
+	fake_router_publish(&f->router);
+	for (int i = 0; i < 3; i++) {
+		const struct tfan_event *event = next(f, i == 1 ? TFAN_LOST : TFAN_EVENT);
+		const struct tfan_head *head = tfan_event_head(event);
+
+		assert_int_equal(head->kind, i == 1 ? TFAN_LOST : TFAN_EVENT);
+		assert_ptr_equal(head->trace, i == 1 ? NULL : f->trace);
+		assert_true(head->time == tfan_event_time(event) && head->time != 0);
+		assert_int_equal(head->pid, tfan_event_pid(event));
+		assert_int_equal(head->cpu, tfan_event_cpu(event));
+		assert_ptr_equal(head->trace, tfan_event_trace(event));
+	}
+	assert_none(f);
+}
+
 static void integers_come_at_once(void **state)
 {
 	struct fixture *f = *state;
@@ -747,6 +772,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(attach_says_what_was_asked, setup),
 		TEST(events_come_with_their_fields, setup_trace),
+		TEST(the_head_holds_what_all_records_have, setup_trace),
 		TEST(integers_come_at_once, setup_trace),
 		TEST(the_descriptor_tells_when_there_is_more, setup_trace),
 		TEST(an_interval_keeps_the_descriptor_quiet, setup),
