@@ -57,14 +57,15 @@ class Header(unittest.TestCase):
     def compile(self, compiler, *flags, language):
         if not shutil.which(compiler):
             self.skipTest(f"no {compiler} here")
-        r = subprocess.run([compiler, *flags, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-x", language,
-                            ARGS["header"]], capture_output=True, text=True)
+        # Included as a program does it: as the main file, its inline functions would count as forgotten.
+        r = subprocess.run([compiler, *flags, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-x", language, "-"],
+                           input=f'#include "{os.path.abspath(ARGS["header"])}"\n', capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, r.stderr)
 
     def test_c11(self):
         for compiler in "gcc", "clang":
             with self.subTest(compiler=compiler):
-                self.compile(compiler, "-std=c11", language="c-header" if compiler == "gcc" else "c")
+                self.compile(compiler, "-std=c11", language="c")
 
     def test_cxx(self):
         for compiler in "g++", "clang++":
