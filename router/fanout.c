@@ -307,8 +307,12 @@ static HOT void tell_all(struct fanout *fanout, struct route *route, const struc
 	route->told++;
 	for (uint32_t i = 0; i < route->plain_count; i++)
 		tell(fanout, route->plain[i], view);
-	if (route->index)
-		tell_filtered(fanout, route, view);
+	if (route->index) {
+		/* A copy: so only the filters' way has it in memory. */
+		const struct event_view kept = *view;
+
+		tell_filtered(fanout, route, &kept);
+	}
 }
 
 static void see_route(struct fanout *fanout, struct route *route)

@@ -8,8 +8,9 @@ int merge_init(struct merge *merge, uint32_t cpu_count, const struct page_layout
 {
 	memset(merge, 0, sizeof(*merge));
 	merge->lanes = calloc(cpu_count, sizeof(*merge->lanes));
-	merge->heap = calloc(cpu_count, sizeof(*merge->heap));
-	if ((!merge->lanes || !merge->heap) && cpu_count) {
+	merge->times = calloc(cpu_count, sizeof(*merge->times));
+	merge->order = calloc(cpu_count, sizeof(struct merge_lane *));
+	if ((!merge->lanes || !merge->times || !merge->order) && cpu_count) {
 		merge_release(merge);
 		return -ENOMEM;
 	}
@@ -19,7 +20,7 @@ int merge_init(struct merge *merge, uint32_t cpu_count, const struct page_layout
 	for (uint32_t i = 0; i < cpu_count; i++) {
 		merge->lanes[i].cpu = i;
 		merge->lanes[i].slot = MERGE_NO_SLOT;
-		merge->heap[i].lane = &merge->lanes[i];
+		merge->order[i] = &merge->lanes[i];
 	}
 	return 0;
 }
@@ -29,7 +30,8 @@ void merge_release(struct merge *merge)
 	for (uint32_t i = 0; merge->lanes && i < merge->lane_count; i++)
 		free(merge->lanes[i].queue);
 	free(merge->lanes);
-	free(merge->heap);
+	free(merge->times);
+	free(merge->order);
 	memset(merge, 0, sizeof(*merge));
 }
 
@@ -143,9 +145,11 @@ static uint64_t lane_time(const struct merge_lane *lane)
 	return lane->open ? lane->head.time : lane_horizon(lane);
 }
 
-static inline bool place_before(const struct merge_place *a, const struct merge_place *b)
+static inline bool place_before(const struct merge *merge, uint32_t place, uint64_t time, const struct merge_lane *lane)
 {
-	return a->time < b->time || (a->time == b->time && a->lane->cpu < b->lane->cpu);
+	const uint64_t here = merge->times[place];
+
+	return here < time || (here == time && merge->order[place]->cpu < lane->cpu);
 }
 
 /* The earlier one of the two places below `place`; lane_count: there is none. */
@@ -154,37 +158,37 @@ static inline uint32_t heap_below(const struct merge *merge, uint32_t place)
 	const uint32_t left = 2 * place + 1, right = left + 1;
 
 	if (right < merge->lane_count)
-		return place_before(&merge->heap[right], &merge->heap[left]) ? right : left;
+		return place_before(merge, right, merge->times[left], merge->order[left]) ? right : left;
 	return left < merge->lane_count ? left : merge->lane_count;
 }
 
-/* Moves what is at `place` down to where it belongs. */
-static inline void heap_sink(struct merge *merge, uint32_t place)
+/* Puts a lane where it belongs, at `place` or below. */
+static inline void heap_sink(struct merge *merge, uint32_t place, uint64_t time, struct merge_lane *lane)
 {
-	const struct merge_place moved = merge->heap[place];
-
 	for (;;) {
 		const uint32_t below = heap_below(merge, place);
 
-		if (below == merge->lane_count || !place_before(&merge->heap[below], &moved))
+		if (below == merge->lane_count || !place_before(merge, below, time, lane))
 			break;
-		merge->heap[place] = merge->heap[below];
+		merge->times[place] = merge->times[below];
+		merge->order[place] = merge->order[below];
 		place = below;
 	}
-	merge->heap[place] = moved;
+	merge->times[place] = time;
+	merge->order[place] = lane;
 }
 
 /* Puts the heap in order. Every lane that has a slot queued has a head then. */
 static void heap_make(struct merge *merge)
 {
 	for (uint32_t i = 0; i < merge->lane_count; i++) {
-		struct merge_lane *lane = merge->heap[i].lane;
+		struct merge_lane *lane = merge->order[i];
 
 		(void)lane_fill(merge, lane);
-		merge->heap[i].time = lane_time(lane);
+		merge->times[i] = lane_time(lane);
 	}
 	for (uint32_t i = merge->lane_count / 2; i--;)
-		heap_sink(merge, i);
+		heap_sink(merge, i, merge->times[i], merge->order[i]);
 	merge->disordered = false;
 }
 
@@ -192,11 +196,12 @@ static void heap_make(struct merge *merge)
 static inline uint64_t heap_limit(const struct merge *merge)
 {
 	const uint32_t below = heap_below(merge, 0);
-	const struct merge_place *other = &merge->heap[below];
+	uint64_t time;
 
 	if (below == merge->lane_count)
 		return UINT64_MAX;
-	return merge->heap[0].lane->cpu < other->lane->cpu && other->time < UINT64_MAX ? other->time + 1 : other->time;
+	time = merge->times[below];
+	return time + (merge->order[0]->cpu < merge->order[below]->cpu && time < UINT64_MAX);
 }
 
 int merge_next_slow(struct merge *merge, struct merge_event *ret)
@@ -210,10 +215,9 @@ int merge_next_slow(struct merge *merge, struct merge_event *ret)
 	} else if (lane) {
 		if (!lane->open)
 			(void)lane_fill(merge, lane);
-		merge->heap[0].time = lane_time(lane);
-		heap_sink(merge, 0);
+		heap_sink(merge, 0, lane_time(lane), lane);
 	}
-	lane = merge->heap[0].lane;
+	lane = merge->order[0];
 	if (!lane->open) {
 		merge->current = NULL;
 		return 0;
