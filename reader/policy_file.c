@@ -103,12 +103,15 @@ static int find_promises(const struct policy *policy, struct policy_error *error
 			"scope=own and rate= can't be enforced by this version: leave them out");
 		return -EINVAL;
 	}
-	if (!policy->limit_count)
-		return 0;
-	error->line = policy->limits[0].line;
-	(void)snprintf(error->message, sizeof(error->message),
-		"limits can't be enforced by this version: leave them out");
-	return -EINVAL;
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		if (!policy->limits[i].rate)
+			continue;
+		error->line = policy->limits[i].line;
+		(void)snprintf(error->message, sizeof(error->message),
+			"rate= can't be enforced by this version: leave it out");
+		return -EINVAL;
+	}
+	return 0;
 }
 
 int policy_file_read(

@@ -109,6 +109,7 @@ static void router_gone(void *context, struct peer *peer)
 		return;
 	reader->router_ready = false;
 	reader->provider->ops->orphan(reader->provider);
+	users_forget(&reader->users);
 	reader->grace = loop_now() + READER_GRACE;
 	if (reader->state == READER_RUNNING)
 		log_note("the router is gone; its probes stay for %d seconds",
@@ -333,6 +334,7 @@ static void end(struct reader *reader)
 			(void)reader_fail(reader, reader->status ? reader->status : EXIT_FAILED, r,
 				"removal of the instance");
 	}
+	users_forget(&reader->users);
 	policy_release(&reader->policy);
 	replay_close(reader->replay);
 	session_dir_remove(&reader->dir);

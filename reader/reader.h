@@ -12,6 +12,7 @@
 #include "reader/recorded.h"
 #include "reader/session_dir.h"
 #include "reader/source.h"
+#include "reader/users.h"
 #include "shm/pool.h"
 
 #include <stdbool.h>
@@ -39,6 +40,7 @@ struct reader {
 	struct recorded recorded;
 	struct provider *provider;
 	struct policy policy;
+	struct users users;
 	uid_t router_uid;
 	struct pool_writer pool;
 	bool has_pool;

@@ -9,6 +9,7 @@
 #include "shm/control.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -157,13 +158,23 @@ static void log_refusal(struct reader *reader, const struct control_failure *fai
 static int identify(struct reader *reader, const struct control_message *message,
 	struct policy_identity *ret, struct control_failure *failure)
 {
+	struct pollfd state = { .fd = message->fds[0] };
 	int r = policy_identify(message->fds[0], reader->consumers_path, ret);
 
-	if (!r)
-		return EXIT_DONE;
-	control_failure_set(
-		failure, r, -1, "the descriptor is not the socket of a consumer of this session");
-	return EXIT_NOT_PERMITTED;
+	if (r < 0) {
+		control_failure_set(failure, r, -1,
+			"the descriptor is not the socket of a consumer of this session");
+		return EXIT_NOT_PERMITTED;
+	}
+	/* The kernel's word of who was there outlasts the connection; nobody speaks for the absent.
+	 */
+	if (poll(&state, 1, 0) > 0 && state.revents & (POLLHUP | POLLERR)) {
+		control_failure_set(failure, ENOTCONN, -1,
+			"the consumer of user %u is not connected any more",
+			(unsigned int)ret->uid);
+		return EXIT_NOT_PERMITTED;
+	}
+	return EXIT_DONE;
 }
 
 static int check_own(const struct control_create *create, struct control_failure *failure)
@@ -179,8 +190,9 @@ static int check_own(const struct control_create *create, struct control_failure
 	return EXIT_NOT_PERMITTED;
 }
 
-static int create_probe(struct reader *reader, const struct control_message *message,
-	struct provider_created *created, struct control_failure *failure)
+/* Whose probe it will be, and under which conditions. Returns an enum exit_status. */
+static int admit_probe(struct reader *reader, const struct control_message *message,
+	struct control_probe_created *reply)
 {
 	const struct control_create *create = (const void *)message->bytes;
 	int target = message->fd_count > 1 ? message->fds[1] : -1;
@@ -188,19 +200,44 @@ static int create_probe(struct reader *reader, const struct control_message *mes
 	struct policy_grant grant;
 	int status;
 
-	if (!message->fd_count) {
-		status = check_own(create, failure);
-	} else {
-		status = identify(reader, message, &identity, failure);
-		if (!status)
-			status = admission_probe(
-				&reader->policy, &identity, create, target, &grant, failure);
-	}
+	reply->owner = CONTROL_OWNER_ROUTER;
+	if (!message->fd_count)
+		return check_own(create, &reply->failure);
+	status = identify(reader, message, &identity, &reply->failure);
+	if (!status)
+		status = admission_probe(
+			&reader->policy, &identity, create, target, &grant, &reply->failure);
+	if (!status)
+		status = users_room(&reader->users, &reader->policy, &identity, &reply->failure);
+	if (status)
+		return status;
+	reply->owner = identity.uid;
+	reply->scope = grant.own ? SCOPE_OWN : SCOPE_ALL;
+	reply->rate = grant.rate;
+	reply->owner_rate = policy_limits_of(&reader->policy, &identity)->rate;
+	return EXIT_DONE;
+}
+
+static int create_probe(struct reader *reader, const struct control_message *message,
+	struct provider_created *created, struct control_probe_created *reply)
+{
+	const struct control_create *create = (const void *)message->bytes;
+	int target = message->fd_count > 1 ? message->fds[1] : -1;
+	int status = admit_probe(reader, message, reply);
+	struct control_failure ignored;
+
 	if (status) {
-		log_refusal(reader, failure);
+		log_refusal(reader, &reply->failure);
 		return status;
 	}
-	return reader->provider->ops->create(reader->provider, create, target, created, failure);
+	status = reader->provider->ops->create(
+		reader->provider, create, target, created, &reply->failure);
+	if (status || users_own(&reader->users, reply->owner, created->id) == 0)
+		return status;
+	created->format = close_fd(created->format);
+	(void)reader->provider->ops->close_probe(reader->provider, created->id, &ignored);
+	control_failure_set(&reply->failure, ENOMEM, -1, "no memory for the probe");
+	return EXIT_FAILED;
 }
 
 static int probe_create_request(
@@ -216,7 +253,7 @@ static int probe_create_request(
 		control_failure_set(&reply.failure, ESHUTDOWN, -1, "the session is being stopped");
 		reply.status = EXIT_FAILED;
 	} else {
-		reply.status = (uint32_t)create_probe(reader, message, &created, &reply.failure);
+		reply.status = (uint32_t)create_probe(reader, message, &created, &reply);
 	}
 	if (reply.status)
 		return peer_reply(peer, &reply, NULL, 0);
@@ -256,9 +293,17 @@ static int probe_filter(struct reader *reader, struct peer *peer, struct control
 
 static int probe_close(struct reader *reader, struct peer *peer, struct control_message *message)
 {
-	const struct control_id *request = (const void *)message->bytes;
+	const struct control_probe_close *request = (const void *)message->bytes;
 	struct control_failure failure;
-	int status = reader->provider->ops->close_probe(reader->provider, request->id, &failure);
+	int status;
+
+	if (!users_disown(&reader->users, request->owner, request->id)) {
+		control_failure_set(&failure, ENOENT, -1, "user %u has no probe %llu",
+			request->owner, (unsigned long long)request->id);
+		log_refusal(reader, &failure);
+		return peer_status(peer, &message->header, EXIT_FAILED, &failure);
+	}
+	status = reader->provider->ops->close_probe(reader->provider, request->id, &failure);
 
 	return peer_status(peer, &message->header, status, &failure);
 }
@@ -324,17 +369,15 @@ static int names(struct reader *reader, struct peer *peer, struct control_messag
 		peer, message, reader->provider->ops->names(reader->provider), "names of threads");
 }
 
-/* Returns an enum exit_status. */
+/* Keeps the consumer's process out of the trace. Returns an enum exit_status. */
 static int keep_out(struct reader *reader, const struct control_consumer *request,
 	const struct policy_identity *identity, struct control_failure *failure)
 {
-	const struct provider_ops *ops = reader->provider->ops;
 	int r = 0;
 
-	if (request->state == CONSUMER_LEFT)
-		r = ops->include(reader->provider, request->consumer);
-	else if (!(request->flags & ATTACH_INCLUDE_SELF))
-		r = ops->exclude(reader->provider, request->consumer, identity->pid);
+	if (!(request->flags & ATTACH_INCLUDE_SELF))
+		r = reader->provider->ops->exclude(
+			reader->provider, request->consumer, identity->pid);
 	/* A kernel that lacks the means is not the consumer's failure. */
 	if (r == 0 || r == -ENOENT)
 		return EXIT_DONE;
@@ -343,26 +386,55 @@ static int keep_out(struct reader *reader, const struct control_consumer *reques
 	return EXIT_FAILED;
 }
 
-static int consumer(struct reader *reader, struct peer *peer, struct control_message *message)
+static int attach(struct reader *reader, const struct control_message *message,
+	struct control_failure *failure)
 {
 	const struct control_consumer *request = (const void *)message->bytes;
 	struct policy_identity identity;
-	struct control_failure failure;
-	int status = identify(reader, message, &identity, &failure);
+	int status = identify(reader, message, &identity, failure);
 
-	if (!status && request->state == CONSUMER_ATTACHED)
-		status = policy_admit(&reader->policy, &identity, &failure);
-	if (status == EXIT_NOT_PERMITTED)
-		log_refusal(reader, &failure);
 	if (!status)
-		status = keep_out(reader, request, &identity, &failure);
+		status = policy_admit(&reader->policy, &identity, failure);
+	if (!status)
+		status = users_attach(&reader->users, &reader->policy, &identity, request->consumer,
+			request->ring_capacity, failure);
+	if (status) {
+		log_refusal(reader, failure);
+		return status;
+	}
+	status = keep_out(reader, request, &identity, failure);
 	if (status)
-		return peer_status(peer, &message->header, status, &failure);
-	if (request->state == CONSUMER_ATTACHED)
+		(void)users_leave(&reader->users, request->consumer);
+	else
 		reader->consumers++;
-	else if (reader->consumers)
+	return status;
+}
+
+/* Whoever leaves may be gone by now, and whoever was not let in has nothing to leave. */
+static int leave(struct reader *reader, const struct control_consumer *request,
+	struct control_failure *failure)
+{
+	int r;
+
+	if (!users_leave(&reader->users, request->consumer))
+		return EXIT_DONE;
+	if (reader->consumers)
 		reader->consumers--;
-	return peer_status(peer, &message->header, EXIT_DONE, NULL);
+	r = reader->provider->ops->include(reader->provider, request->consumer);
+	if (r == 0 || r == -ENOENT)
+		return EXIT_DONE;
+	control_failure_set(failure, r, -1, "the list of processes that are kept out");
+	return EXIT_FAILED;
+}
+
+static int consumer(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	const struct control_consumer *request = (const void *)message->bytes;
+	struct control_failure failure;
+	int status = request->state == CONSUMER_ATTACHED ? attach(reader, message, &failure)
+							 : leave(reader, request, &failure);
+
+	return peer_status(peer, &message->header, status, &failure);
 }
 
 static const struct request router_requests[] = {

@@ -17,7 +17,9 @@ void answer_send(struct router *router, struct consumer *consumer, void *message
 		return;
 	control_header_init(message, type + CONTROL_REPLY, size, cookie);
 	r = control_send(consumer->fd, message, fds, fd_count);
-	if (r < 0) {
+	if (r == 0) {
+		consumer_answered(router, consumer);
+	} else {
 		/* Many close without waiting for the answer to their detach. */
 		if (r != -EPIPE && r != -ECONNRESET)
 			log_note("consumer %" PRIu64 " does not take its answers: %s", consumer->number, strerror(-r));

@@ -14,6 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+
+/* Of one user. */
+#define CONSUMER_WAITING_MAX 64
 
 /* ---- hello, attach ---- */
 
@@ -73,6 +77,32 @@ static void replay_go(struct router *router)
 		log_error("starting the replay: %s", strerror(-r));
 }
 
+/* The reader hears of it in the order in which it happened. */
+static void tell_left(struct router *router, struct consumer *consumer)
+{
+	struct control_consumer left = { .state = CONSUMER_LEFT, .consumer = consumer->number };
+	struct upstream_request request = { .done = answer_nobody };
+
+	if (consumer->vouched)
+		(void)upstream_send(&router->upstream, &left, CONTROL_CONSUMER, sizeof(left), &consumer->fd, 1, &request);
+	consumer->vouched = false;
+}
+
+/* Memory is taken only for whom the reader has let in. Returns an exit status. */
+static uint32_t make_ring(struct router *router, struct consumer *consumer, struct control_failure *failure)
+{
+	int r = outlet_init(&consumer->outlet, consumer->ring_capacity, consumer->overflow);
+
+	if (r == 0) {
+		consumer->has_outlet = true;
+		consumer->outlet.event_gone = fanout_event_gone;
+		return EXIT_DONE;
+	}
+	control_failure_set(failure, -r, -1, "making the ring: %s", strerror(-r));
+	tell_left(router, consumer);
+	return EXIT_FAILED;
+}
+
 static void attach_vouched(void *context, const struct upstream_request *request, struct control_message *reply)
 {
 	struct router *router = context;
@@ -83,10 +113,9 @@ static void attach_vouched(void *context, const struct upstream_request *request
 	if (!consumer || consumer->state != CONSUMER_ATTACHING)
 		return;
 	status = answer_from_reader(reply, &failure);
-	if (status) {
-		consumer->has_outlet = false;
-		outlet_release(&consumer->outlet);
-	}
+	consumer->vouched = status == 0;
+	if (!status)
+		status = make_ring(router, consumer, &failure);
 	answer_attached(router, consumer, status, &failure);
 	if (!status && consumer->state == CONSUMER_READY && (consumer->flags & ATTACH_ALL_EVENTS)) {
 		router->fanout.all_generation++;
@@ -123,20 +152,16 @@ static void on_attach(struct router *router, struct consumer *consumer, struct c
 		answer_attached(router, consumer, EXIT_USAGE, &failure);
 		return;
 	}
-	r = outlet_init(&consumer->outlet, ring_capacity(router, attach->ring_capacity), (enum ring_overflow)attach->overflow);
-	if (r == 0) {
-		consumer->has_outlet = true;
-		consumer->outlet.event_gone = fanout_event_gone;
-		r = upstream_send(&router->upstream, &vouch, CONTROL_CONSUMER, sizeof(vouch), &consumer->fd, 1, &request);
-	}
+	consumer->ring_capacity = ring_capacity(router, attach->ring_capacity);
+	consumer->overflow = (enum ring_overflow)attach->overflow;
+	vouch.ring_capacity = consumer->ring_capacity;
+	r = upstream_send(&router->upstream, &vouch, CONTROL_CONSUMER, sizeof(vouch), &consumer->fd, 1, &request);
 	if (r < 0) {
-		if (consumer->has_outlet)
-			outlet_release(&consumer->outlet);
-		consumer->has_outlet = false;
-		control_failure_set(&failure, -r, -1, r == -ENOTCONN ? "the session's reader is not running" : "making the ring: %s", strerror(-r));
+		control_failure_set(&failure, -r, -1, r == -ENOTCONN ? "the session's reader is not running" : "asking the reader: %s", strerror(-r));
 		answer_attached(router, consumer, r == -ENOTCONN ? EXIT_MISSING : EXIT_FAILED, &failure);
 		return;
 	}
+	consumer->vouched = true;
 	consumer->state = CONSUMER_ATTACHING;
 }
 
@@ -294,6 +319,20 @@ static bool dispatch(struct router *router, struct consumer *consumer, struct co
 	return false;
 }
 
+static void watch_socket(struct router *router, struct consumer *consumer, bool paused)
+{
+	struct epoll_event event = { .events = paused ? 0 : EPOLLIN, .data.ptr = consumer };
+
+	if (consumer->paused != paused && epoll_ctl(router->epoll_fd, EPOLL_CTL_MOD, consumer->fd, &event) == 0)
+		consumer->paused = paused;
+}
+
+void consumer_answered(struct router *router, struct consumer *consumer)
+{
+	consumer->unanswered = false;
+	watch_socket(router, consumer, false);
+}
+
 void consumer_readable(struct router *router, struct consumer *consumer)
 {
 	struct control_message message;
@@ -301,6 +340,11 @@ void consumer_readable(struct router *router, struct consumer *consumer)
 
 	if (consumer->state == CONSUMER_GONE)
 		return;
+	/* Nothing but its end is told of it. */
+	if (consumer->paused) {
+		consumer_close(router, consumer);
+		return;
+	}
 	r = control_receive(consumer->fd, &message);
 	if (r == -EAGAIN)
 		return;
@@ -310,9 +354,13 @@ void consumer_readable(struct router *router, struct consumer *consumer)
 	}
 	if (r == 1) {
 		r = control_check(&message);
+		consumer->unanswered = true;
 		if (r == 0 && !dispatch(router, consumer, &message))
 			r = -EPROTO;
 		control_message_release(&message);
+		/* One request at a time: what more of them would cost the reader, others would wait for. */
+		if (consumer->state != CONSUMER_GONE)
+			watch_socket(router, consumer, consumer->unanswered);
 	}
 	if (r < 0) {
 		log_note("consumer %" PRIu64 " broke the protocol: %s", consumer->number, strerror(-r));
@@ -320,10 +368,41 @@ void consumer_readable(struct router *router, struct consumer *consumer)
 	}
 }
 
+/* A user who only connects must not take the descriptors that others attach with. Root could have them all anyway. */
+static bool may_wait(const struct router *router, uid_t uid)
+{
+	unsigned int waiting = 0;
+
+	for (const struct consumer *c = router->consumers; c && uid; c = c->next)
+		waiting += c->uid == uid && c->state < CONSUMER_READY;
+	return waiting < CONSUMER_WAITING_MAX;
+}
+
+/* Says why, without having been asked: nothing that the user sends is waited for. */
+static void turn_away(int fd, uid_t uid)
+{
+	struct control_welcome welcome = { .status = EXIT_NOT_PERMITTED };
+
+	control_header_init(&welcome.header, CONTROL_HELLO + CONTROL_REPLY, sizeof(welcome), 0);
+	control_failure_set(&welcome.failure, EDQUOT, -1,
+		"user %u has %d connections that are not attached, which is the limit: close some", (unsigned int)uid, CONSUMER_WAITING_MAX);
+	(void)control_send(fd, &welcome, NULL, 0);
+	(void)close_fd(fd);
+}
+
 int consumer_accept(struct router *router, int fd)
 {
-	struct consumer *consumer = calloc(1, sizeof(*consumer));
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = consumer };
+	struct consumer *consumer;
+	struct epoll_event event = { .events = EPOLLIN };
+	struct ucred who = { .uid = (uid_t)-1 };
+	socklen_t size = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || !may_wait(router, who.uid)) {
+		turn_away(fd, who.uid);
+		return 0;
+	}
+	consumer = calloc(1, sizeof(*consumer));
+	event.data.ptr = consumer;
 
 	if (!consumer || epoll_ctl(router->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
 		int r = consumer ? -errno : -ENOMEM;
@@ -333,6 +412,7 @@ int consumer_accept(struct router *router, int fd)
 		return r;
 	}
 	consumer->fd = fd;
+	consumer->uid = who.uid;
 	consumer->state = CONSUMER_NEW;
 	consumer->number = ++router->next_consumer;
 	consumer->next = router->consumers;
@@ -342,9 +422,6 @@ int consumer_accept(struct router *router, int fd)
 
 void consumer_close(struct router *router, struct consumer *consumer)
 {
-	struct control_consumer left = { .state = CONSUMER_LEFT, .consumer = consumer->number };
-	struct upstream_request request = { .done = answer_nobody };
-
 	if (consumer->state == CONSUMER_GONE)
 		return;
 	/* It will not come back any more, so nobody needs to wait for it. */
@@ -352,11 +429,11 @@ void consumer_close(struct router *router, struct consumer *consumer)
 		router_returned(router);
 	if (consumer->has_outlet) {
 		consumer_traces_drop(router, consumer->number);
-		(void)upstream_send(&router->upstream, &left, CONTROL_CONSUMER, sizeof(left), &consumer->fd, 1, &request);
 		fanout_forget(&router->fanout, &consumer->outlet);
 		outlet_release(&consumer->outlet);
 		consumer->has_outlet = false;
 	}
+	tell_left(router, consumer);
 	consumer->state = CONSUMER_GONE;
 	/* Closing alone does not end the watch: the reader got this socket, too, and as long as it lies there,
 	 * be it in a message that was not read yet, the kernel would go on to name a consumer that was freed. */

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct router;
 struct route;
@@ -27,6 +28,11 @@ struct consumer {
 	enum consumer_state state;
 	uint32_t flags; /* enum control_attach_flag */
 	uint64_t attach_cookie;
+	uid_t uid;
+	bool unanswered, paused; /* a request is under way: no other is read meanwhile */
+	bool vouched; /* the reader knows that it is attached, or about to be */
+	size_t ring_capacity; /* what the ring will have */
+	enum ring_overflow overflow;
 	bool has_outlet;
 	struct outlet outlet;
 	uint32_t flushes; /* under way */
@@ -37,6 +43,8 @@ struct consumer {
 
 /* Takes a new connection (ownership of fd). Returns 0 or -errno; on failure fd is closed. */
 int consumer_accept(struct router *router, int fd);
+/* It has been given its answer: the next request may be read. */
+void consumer_answered(struct router *router, struct consumer *consumer);
 /* Its socket is readable or closed. */
 void consumer_readable(struct router *router, struct consumer *consumer);
 /* Ends it: traces, ring, socket. The struct itself goes with consumer_sweep. */

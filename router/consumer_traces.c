@@ -45,9 +45,9 @@ static void answer_created(struct router *router, struct consumer *consumer, uin
 	answer_send(router, consumer, &created, CONTROL_CREATE, sizeof(created), cookie, NULL, 0);
 }
 
-static void close_probe(struct router *router, uint64_t probe_id)
+static void close_probe(struct router *router, uint64_t probe_id, uint32_t owner)
 {
-	struct control_id message = { .id = probe_id };
+	struct control_probe_close message = { .id = probe_id, .owner = owner };
 	struct upstream_request request = { .done = answer_nobody };
 	int r = upstream_send(&router->upstream, &message, CONTROL_PROBE_CLOSE, sizeof(message), NULL, 0, &request);
 
@@ -149,6 +149,7 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 		kept_begin(route, create->kind, router->stream.lost);
 	recorder_format(&router->recorder, created->probe_id, create->kind, created->system, created->event, create->name, format, size);
 	model = trace_model(router, consumer, create->trace_id, created->probe_id, create->name);
+	model.owner = created->owner;
 	status = read_filter(route, create->name, create->filter, environment, &model.filter, &model.kernel_filter, ret_failure);
 	if (status)
 		return status;
@@ -186,13 +187,13 @@ static void probe_created(void *context, const struct upstream_request *request,
 	}
 	if (!consumer) {
 		if (!status)
-			close_probe(router, created->probe_id);
+			close_probe(router, created->probe_id, created->owner);
 		return;
 	}
 	if (!status) {
 		status = adopt_probe(router, consumer, create, reply, &trace, &failure);
 		if (status)
-			close_probe(router, created->probe_id);
+			close_probe(router, created->probe_id, created->owner);
 	}
 	answer_created(router, consumer, request->consumer_cookie, status, trace ? trace->id : 0, &failure);
 }
@@ -533,6 +534,7 @@ static void trace_drop(struct router *router, struct trace *trace)
 	const struct pushdown_next nothing = { 0 };
 	struct route *route = trace->route;
 	uint64_t probe_id = trace->probe_id;
+	uint32_t owner = trace->owner;
 
 	if (trace->enabled && probe_id) {
 		struct control_set_enabled off = { .id = probe_id, .enabled = 0 };
@@ -542,7 +544,7 @@ static void trace_drop(struct router *router, struct trace *trace)
 	}
 	fanout_trace_remove(trace);
 	if (probe_id)
-		close_probe(router, probe_id);
+		close_probe(router, probe_id, owner);
 	pushdown_update(router, route, &nothing);
 }
 

@@ -29,6 +29,7 @@ enum trace_stage {
 /* A consumer's handle on a probe. Owned by the fan-out. */
 struct trace {
 	uint64_t id, probe_id;
+	uint32_t owner;  /* the user that the reader knows as the probe's */
 	struct route *route;
 	struct outlet *outlet;
 	struct trace *next_of_outlet; /* among those of its list */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Whoever asks for more at a time is sent away: descriptors are few. */
-#define WAITING_FDS_MAX 256
+#define WAITING_FDS_MAX 4096
 
 struct upstream_waiting {
 	struct upstream_waiting *next;

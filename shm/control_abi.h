@@ -54,7 +54,7 @@ enum control_type {
 				     * reply control_probe_created + fd: format blob */
 	CONTROL_PROBE_ENABLE = 34,  /* control_set_enabled; reply control_status */
 	CONTROL_PROBE_FILTER = 35,  /* control_set_filter: the text for the kernel; reply control_status */
-	CONTROL_PROBE_CLOSE = 36,   /* control_id: one reference less; reply control_status */
+	CONTROL_PROBE_CLOSE = 36,   /* control_probe_close: one reference less; reply control_status */
 	CONTROL_ACCOUNT = 37,       /* control_id (id 0); puts POOL_ACCOUNT into the stream; reply control_status + fd:
 				     * blob of the kernel's stats files */
 	CONTROL_READER_FLUSH = 38,  /* control_id (id 0); puts POOL_FLUSH into the stream; reply control_status */
@@ -199,16 +199,37 @@ struct control_created {
 };
 _Static_assert(sizeof(struct control_created) == 544, "control created");
 
+/* The owner of what is the router's own. */
+#define CONTROL_OWNER_ROUTER UINT32_MAX
+
+/* Whose processes' events an owner may see. */
+enum control_scope {
+	SCOPE_ALL = 0,
+	SCOPE_OWN = 1, /* those of the owner's user alone: the router leaves out all others */
+};
+
 struct control_probe_created {
 	struct control_header header;
 	uint32_t status;
 	uint32_t shared; /* 1: another owner has it already */
 	uint64_t probe_id;
+	uint32_t owner; /* the consumer's user, by the kernel's word; or CONTROL_OWNER_ROUTER */
+	uint32_t scope; /* enum control_scope */
+	uint32_t rate;       /* events per second that the owner may have of this probe; 0: any number */
+	uint32_t owner_rate; /* and of all the owner's probes */
 	char system[CONTROL_NAME_MAX]; /* the event's name in tracefs */
 	char event[CONTROL_NAME_MAX];
 	struct control_failure failure;
 };
-_Static_assert(sizeof(struct control_probe_created) == 672, "control probe created");
+_Static_assert(sizeof(struct control_probe_created) == 688, "control probe created");
+
+struct control_probe_close {
+	struct control_header header;
+	uint64_t id;
+	uint32_t owner; /* as control_probe_created has it */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct control_probe_close) == 32, "control probe close");
 
 struct control_set_filter {
 	struct control_header header;
@@ -309,8 +330,9 @@ struct control_consumer {
 	uint32_t state; /* enum control_consumer_state */
 	uint32_t flags; /* enum control_attach_flag */
 	uint64_t consumer; /* the router's number for it */
+	uint64_t ring_capacity; /* bytes, effective */
 };
-_Static_assert(sizeof(struct control_consumer) == 32, "control consumer");
+_Static_assert(sizeof(struct control_consumer) == 40, "control consumer");
 
 struct control_session_status {
 	struct control_header header;

@@ -148,7 +148,15 @@ static const struct layout layout_probe_created = {
 		TEXT(control_probe_created, event),
 		TEXT(control_probe_created, failure.message),
 	},
-	.values = { STATUS(control_probe_created), VALUE(control_probe_created, shared, 0, 1) },
+	.values = {
+		STATUS(control_probe_created),
+		VALUE(control_probe_created, shared, 0, 1),
+		VALUE(control_probe_created, scope, SCOPE_ALL, SCOPE_OWN),
+	},
+};
+static const struct layout layout_probe_close = {
+	.size = sizeof(struct control_probe_close),
+	.values = { ZERO(control_probe_close, reserved) },
 };
 static const struct layout layout_stats = {
 	.size = sizeof(struct control_stats),
@@ -220,7 +228,7 @@ static const struct row rows[] = {
 	{ CONTROL_PROBE_CREATE, &layout_create, 0, 2, &layout_probe_created, 1 },
 	{ CONTROL_PROBE_ENABLE, &layout_set_enabled, 0, 0, &layout_status, 0 },
 	{ CONTROL_PROBE_FILTER, &layout_set_filter, 0, 0, &layout_status, 0 },
-	{ CONTROL_PROBE_CLOSE, &layout_id, 0, 0, &layout_status, 0 },
+	{ CONTROL_PROBE_CLOSE, &layout_probe_close, 0, 0, &layout_status, 0 },
 	{ CONTROL_ACCOUNT, &layout_id, 0, 0, &layout_status, 1 },
 	{ CONTROL_READER_FLUSH, &layout_id, 0, 0, &layout_status, 0 },
 	{ CONTROL_READER_LIST, &layout_id, 1, 1, &layout_status, 1 },

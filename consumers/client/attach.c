@@ -103,7 +103,8 @@ int attach_greet(struct tfan *tfan)
 	memcpy(request.program, tfan->program, sizeof(request.program));
 	control_header_init(&request.header, CONTROL_HELLO, sizeof(request), ++tfan->cookie);
 	rc = control_send(tfan->socket, &request, NULL, 0);
-	return rc == -EPIPE ? -ECONNRESET : rc;
+	/* Whoever is turned away at the door finds the reason in the socket. */
+	return rc == -EPIPE ? 0 : rc;
 }
 
 static void take_welcome(struct tfan *tfan, const struct control_welcome *welcome)
@@ -113,6 +114,20 @@ static void take_welcome(struct tfan *tfan, const struct control_welcome *welcom
 	tfan->session.is_text = welcome->source == SOURCE_TEXT;
 	tfan->session.is_recorded = welcome->flags & SESSION_RECORDED;
 	tfan->session.is_fallback = welcome->flags & SESSION_FALLBACK;
+}
+
+/* A peer that closed without having read the greeting is told of first, and only then what it said. */
+static int receive_welcome(const struct tfan *tfan, struct control_message *ret)
+{
+	bool reset = false;
+	int rc;
+
+	for (;;) {
+		rc = control_receive(tfan->socket, ret);
+		if (rc != -EINTR && (rc != -ECONNRESET || reset))
+			return rc;
+		reset = reset || rc == -ECONNRESET;
+	}
 }
 
 int attach_welcomed(struct tfan *tfan, bool wait)
@@ -129,13 +144,12 @@ int attach_welcomed(struct tfan *tfan, bool wait)
 		connection_note(tfan, TFAN_NOTE_WARNING,
 			"session \"%s\" does not answer, going on waiting: does its tracefan-router run?", tfan->session_name);
 	}
-	do
-		rc = control_receive(tfan->socket, &reply);
-	while (rc == -EINTR);
+	rc = receive_welcome(tfan, &reply);
 	if (rc <= 0)
 		return connection_failed(tfan, rc == 0 ? -ECONNRESET : rc);
 	rc = control_check(&reply);
-	if (rc || reply.header.type != (CONTROL_HELLO | CONTROL_REPLY) || reply.header.cookie != tfan->cookie)
+	if (rc || reply.header.type != (CONTROL_HELLO | CONTROL_REPLY) ||
+		(reply.header.cookie != tfan->cookie && !(reply.header.cookie == 0 && welcome->status != 0)))
 		rc = connection_failed(tfan, -EPROTO);
 	else if (welcome->status != 0)
 		rc = failure_take(&tfan->failure, welcome->status, &welcome->failure);

@@ -117,6 +117,34 @@ allow user={DEVELOPER} kprobe:do_sys_open*
         self.assertIn(GETPGID, self.ask(0, "ls").out.splitlines())
         self.assertEqual(self.session.stop(), (0, 0))
 
+    def test_limits_are_named(self):
+        self.start(f"""allow everyone tracepoint:*:*
+allow everyone uprobe:{self.app}/*
+limit user={OBSERVER} consumers=1
+limit user={DEVELOPER} probes=2 ring=8M
+""")
+        gate = harness.Gate(self.folder)
+        self.addCleanup(gate.close)
+        first = self.session.trace("-e", f"tracepoint:{EXEC}", "-o", "json", uid=OBSERVER, gate=gate)
+        gate.wait(first)
+        self.refused("user 47112 has 1 consumers attached, the limit of", OBSERVER, f"tracepoint:{EXEC}")
+        self.refused("line 3 (\"limit user=47112 consumers=1\")", OBSERVER, f"tracepoint:{EXEC}")
+        gate.open()
+        self.check_ended(first.wait())
+        # One has left, so that there is room again.
+        self.allowed(OBSERVER, f"tracepoint:{EXEC}")
+        self.refused("user 47111 has rings of 0 bytes and asks for 134217728 more, the limit of", DEVELOPER, f"tracepoint:{EXEC}")
+        result = self.trace(DEVELOPER, f"tracepoint:{EXEC}", f"tracepoint:{GETPGID}", more=("--ring", "4M"))
+        self.check_ended(result)
+        result = self.trace(DEVELOPER, f"tracepoint:{EXEC}", f"tracepoint:{GETPGID}", f"m=uprobe:{self.program}:main",
+                            more=("--ring", "4M"))
+        self.check_ended(result, 3)
+        self.assertIn("user 47111 has 2 probes, the limit of", result.err)
+        self.assertIn("line 4", result.err)
+        # Root is not limited.
+        self.check_ended(self.trace(0, f"tracepoint:{EXEC}"))
+        self.assertEqual(self.session.stop(), (0, 0))
+
     def test_a_bad_policy_starts_nothing(self):
         for text, mode, status, words in (
                 ("allow everyone tracepoint:*:*\nallow nobody kprobe:*\n", 0o644, 2, "line 2: \"nobody\" names nobody"),

@@ -101,7 +101,7 @@ static void test_every_type_in_every_state(void **state)
 		{ CONTROL_PROBE_CREATE, sizeof(struct control_create) },
 		{ CONTROL_PROBE_ENABLE, sizeof(struct control_set_enabled) },
 		{ CONTROL_PROBE_FILTER, sizeof(struct control_set_filter) },
-		{ CONTROL_PROBE_CLOSE, sizeof(struct control_id) },
+		{ CONTROL_PROBE_CLOSE, sizeof(struct control_probe_close) },
 		{ CONTROL_ACCOUNT, sizeof(struct control_id) },
 		{ CONTROL_READER_FLUSH, sizeof(struct control_id) },
 		{ CONTROL_NAMES, sizeof(struct control_id) },

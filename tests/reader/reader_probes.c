@@ -120,7 +120,7 @@ static uint32_t set_enabled(struct session *session, uint64_t id, bool enabled)
 
 static uint32_t close_probe(struct session *session, uint64_t id)
 {
-	struct control_id request = { .id = id };
+	struct control_probe_close request = { .id = id, .owner = geteuid() };
 
 	return session_status_call(
 		session, &request, CONTROL_PROBE_CLOSE, sizeof(request), NULL, 0, NULL);
@@ -508,6 +508,11 @@ static void test_observers_are_kept_out(void **state)
 		0);
 	assert_false(excluded(session, child));
 	note.flags = 0;
+	/* Who is attached can't attach. */
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
+				 &consumer, 1, NULL),
+		EXIT_FAILED);
+	note.consumer = 2;
 	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
 				 &consumer, 1, NULL),
 		0);
