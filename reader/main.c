@@ -1,9 +1,36 @@
 #include "base/exit_status.h"
 #include "base/log.h"
+#include "reader/config.h"
 #include "reader/options.h"
 #include "reader/reader.h"
 
 #include <stdio.h>
+#include <unistd.h>
+
+/* Also without a file: options can contradict each other, too. */
+static int configure(struct reader_options *options, struct config *config)
+{
+	struct config_error error = { 0 };
+	const char *path = options->config;
+	int r = path ? config_read(path, geteuid(), config, &error) : 0;
+
+	if (!r)
+		r = config_apply(config, options, &error);
+	if (r < 0 && error.line > 0)
+		log_error("%s: line %d: %s", path, error.line, error.message);
+	else if (r < 0)
+		log_error("%s%s%s", path ? path : "", path ? ": " : "", error.message);
+	return r;
+}
+
+static int run(struct reader_options *options)
+{
+	struct config config = { 0 };
+	int status = configure(options, &config) < 0 ? EXIT_USAGE : reader_run(options);
+
+	config_release(&config);
+	return status;
+}
 
 int main(int argc, char *argv[])
 {
@@ -29,5 +56,5 @@ int main(int argc, char *argv[])
 	case OPTIONS_RUN:
 		break;
 	}
-	return reader_run(&options);
+	return run(&options);
 }

@@ -1,14 +1,13 @@
 #include "reader/options.h"
 
 #include "base/checked.h"
+#include "reader/setting.h"
 #include "shm/control_abi.h"
-#include "shm/pool_abi.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@ const char options_usage[] =
 	"Drains a tracefs instance of its own into shared memory for tracefan-router.\n"
 	"\n"
 	"      --session NAME      name of the session: letters, digits, '_' and '-'\n"
+	"  -c, --config FILE       settings, see tracefan.conf(5); options go before them\n"
 	"      --directory DIR     where the session's sockets live (default /run/tracefan)\n"
 	"      --source raw|text   what to read from tracefs (default raw)\n"
 	"      --buffer-size SIZE  kernel buffer of each CPU (default 8M)\n"
@@ -47,37 +47,29 @@ const char options_usage[] =
 enum options_code {
 	CODE_SESSION = 256,
 	CODE_DIRECTORY,
-	CODE_SOURCE,
-	CODE_BUFFER_SIZE,
-	CODE_SUBBUF_SIZE,
-	CODE_INTERVAL,
-	CODE_POOL,
-	CODE_GROUP,
-	CODE_ROUTER_USER,
-	CODE_CONFINEMENT,
-	CODE_POLICY,
-	CODE_TRACEFS,
 	CODE_OWNER_FD,
 	CODE_REPLAY,
 	CODE_TEXT,
 	CODE_PAGES,
 	CODE_REMOVE,
 	CODE_VERSION,
+	CODE_SETTING = 512, /* + enum setting */
 };
 
 static const struct option long_options[] = {
+	{ "config", required_argument, NULL, 'c' },
 	{ "session", required_argument, NULL, CODE_SESSION },
 	{ "directory", required_argument, NULL, CODE_DIRECTORY },
-	{ "source", required_argument, NULL, CODE_SOURCE },
-	{ "buffer-size", required_argument, NULL, CODE_BUFFER_SIZE },
-	{ "subbuf-size", required_argument, NULL, CODE_SUBBUF_SIZE },
-	{ "interval", required_argument, NULL, CODE_INTERVAL },
-	{ "pool", required_argument, NULL, CODE_POOL },
-	{ "group", required_argument, NULL, CODE_GROUP },
-	{ "router-user", required_argument, NULL, CODE_ROUTER_USER },
-	{ "confinement", required_argument, NULL, CODE_CONFINEMENT },
-	{ "policy", required_argument, NULL, CODE_POLICY },
-	{ "tracefs", required_argument, NULL, CODE_TRACEFS },
+	{ "source", required_argument, NULL, CODE_SETTING + SETTING_SOURCE },
+	{ "buffer-size", required_argument, NULL, CODE_SETTING + SETTING_BUFFER_SIZE },
+	{ "subbuf-size", required_argument, NULL, CODE_SETTING + SETTING_SUBBUF_SIZE },
+	{ "interval", required_argument, NULL, CODE_SETTING + SETTING_INTERVAL },
+	{ "pool", required_argument, NULL, CODE_SETTING + SETTING_POOL },
+	{ "group", required_argument, NULL, CODE_SETTING + SETTING_GROUP },
+	{ "router-user", required_argument, NULL, CODE_SETTING + SETTING_ROUTER_USER },
+	{ "confinement", required_argument, NULL, CODE_SETTING + SETTING_CONFINEMENT },
+	{ "policy", required_argument, NULL, CODE_SETTING + SETTING_POLICY },
+	{ "tracefs", required_argument, NULL, CODE_SETTING + SETTING_TRACEFS },
 	{ "owner-fd", required_argument, NULL, CODE_OWNER_FD },
 	{ "replay", required_argument, NULL, CODE_REPLAY },
 	{ "text", required_argument, NULL, CODE_TEXT },
@@ -88,43 +80,6 @@ static const struct option long_options[] = {
 	{ "version", no_argument, NULL, CODE_VERSION },
 	{ NULL, 0, NULL, 0 },
 };
-
-__attribute__((format(printf, 2, 3))) static int fail(
-	struct options_error *error, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(error->message, sizeof(error->message), format, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
-int options_size(const char *text, uint64_t *ret)
-{
-	static const char units[] = "KMG";
-	unsigned long long value;
-	unsigned int shift = 0;
-	const char *unit;
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno)
-		return -ERANGE;
-	if (*end) {
-		unit = strchr(units, toupper((unsigned char)*end));
-		if (!unit || end[1])
-			return -EINVAL;
-		shift = 10 * (unsigned int)(unit - units + 1);
-	}
-	if (value > UINT64_MAX >> shift)
-		return -ERANGE;
-	*ret = (uint64_t)value << shift;
-	return 0;
-}
 
 bool options_session_valid(const char *name)
 {
@@ -141,120 +96,41 @@ bool options_session_valid(const char *name)
 	return true;
 }
 
-static int parse_size(const char *what, const char *text, uint64_t least, uint64_t most,
-	uint64_t *ret, struct options_error *error)
-{
-	uint64_t value;
-	int r = options_size(text, &value);
-
-	if (r == -EINVAL)
-		return fail(
-			error, "%s takes bytes, or a number with K, M or G: \"%s\"", what, text);
-	if (r < 0 || value < least || value > most)
-		return fail(error, "%s must lie between %llu and %llu bytes: \"%s\"", what,
-			(unsigned long long)least, (unsigned long long)most, text);
-	*ret = value;
-	return 0;
-}
-
-static int parse_number(const char *what, const char *text, unsigned long least, unsigned long most,
-	unsigned long *ret, struct options_error *error)
-{
-	unsigned long value;
-	char *end;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || *end || !isdigit((unsigned char)*text) || value < least || value > most)
-		return fail(error, "%s takes a number from %lu to %lu: \"%s\"", what, least, most,
-			text);
-	*ret = value;
-	return 0;
-}
-
-static int parse_subbuf(
-	const char *text, struct reader_options *options, struct options_error *error)
-{
-	int r = parse_size("--subbuf-size", text, POOL_SLOT_SIZE_MIN, POOL_SLOT_SIZE_MAX,
-		&options->subbuf_size, error);
-
-	if (!r && !is_power_of_two(options->subbuf_size))
-		return fail(error, "--subbuf-size takes a power of two: \"%s\"", text);
-	return r;
-}
-
 /* One source only: a second one contradicts the first. */
-static int set_source(struct reader_options *options, bool *chosen, enum options_source source,
-	const char *input, struct options_error *error)
+static int choose(bool *chosen, struct options_error *error)
 {
 	if (*chosen)
-		return fail(error, "--source, --replay, --text and --pages exclude each other");
+		return setting_fail(
+			error, "--source, --replay, --text and --pages exclude each other");
 	*chosen = true;
-	options->source = source;
-	options->input = input;
 	return 0;
 }
 
-static int parse_source(
-	struct reader_options *options, bool *chosen, const char *text, struct options_error *error)
+static int parse_setting(enum setting setting, struct reader_options *options, bool *chosen,
+	struct options_error *error)
 {
-	if (!strcmp(text, "raw"))
-		return set_source(options, chosen, OPTIONS_RAW, NULL, error);
-	if (!strcmp(text, "text"))
-		return set_source(options, chosen, OPTIONS_TEXT, NULL, error);
-	return fail(error, "--source is raw or text: \"%s\"", text);
+	int r = setting == SETTING_SOURCE ? choose(chosen, error) : 0;
+
+	options->given |= 1U << setting;
+	return r ? r
+		 : setting_parse(setting, setting_names[setting].option, optarg, options, error);
 }
 
-static int parse_value(
-	int code, const char *value, struct reader_options *options, struct options_error *error)
+static int set_input(struct reader_options *options, bool *chosen, enum options_source source,
+	struct options_error *error)
+{
+	options->source = source;
+	options->input = optarg;
+	return choose(chosen, error);
+}
+
+static int parse_owner(struct reader_options *options, struct options_error *error)
 {
 	unsigned long number = 0;
-	int r = 0;
+	int r = setting_number("--owner-fd", optarg, 0, INT_MAX, &number, error);
 
-	switch (code) {
-	case CODE_SESSION:
-		options->session = value;
-		break;
-	case CODE_DIRECTORY:
-		options->directory = value;
-		break;
-	case CODE_BUFFER_SIZE:
-		return parse_size("--buffer-size", value, 4096, UINT64_C(1) << 40,
-			&options->buffer_size, error);
-	case CODE_SUBBUF_SIZE:
-		return parse_subbuf(value, options, error);
-	case CODE_POOL:
-		return parse_size(
-			"--pool", value, 4096, UINT64_C(1) << 32, &options->pool_size, error);
-	case CODE_INTERVAL:
-		r = parse_number("--interval", value, 1, 10000, &number, error);
-		if (!r)
-			options->interval = (uint64_t)number * 1000000;
-		break;
-	case CODE_OWNER_FD:
-		r = parse_number("--owner-fd", value, 0, INT_MAX, &number, error);
-		if (!r)
-			options->owner_fd = (int)number;
-		break;
-	case CODE_GROUP:
-		options->group = value;
-		break;
-	case CODE_ROUTER_USER:
-		options->router_user = value;
-		break;
-	case CODE_CONFINEMENT:
-		if (confine_mode_parse(value, &options->confinement) < 0)
-			return fail(error, "--confinement is best-effort or require: \"%s\"", value);
-		break;
-	case CODE_POLICY:
-		options->policy = value;
-		break;
-	case CODE_TRACEFS:
-		options->tracefs = value;
-		break;
-	default:
-		return fail(error, "unknown option; --help shows them all");
-	}
+	if (!r)
+		options->owner_fd = (int)number;
 	return r;
 }
 
@@ -262,19 +138,28 @@ static int parse_one(
 	int code, struct reader_options *options, bool *chosen, struct options_error *error)
 {
 	switch (code) {
-	case CODE_SOURCE:
-		return parse_source(options, chosen, optarg, error);
+	case CODE_SESSION:
+		options->session = optarg;
+		return 0;
+	case CODE_DIRECTORY:
+		options->directory = optarg;
+		return 0;
+	case CODE_OWNER_FD:
+		return parse_owner(options, error);
 	case CODE_REPLAY:
-		return set_source(options, chosen, OPTIONS_REPLAY, optarg, error);
+		return set_input(options, chosen, OPTIONS_REPLAY, error);
 	case CODE_TEXT:
-		return set_source(options, chosen, OPTIONS_TEXT_FILE, optarg, error);
+		return set_input(options, chosen, OPTIONS_TEXT_FILE, error);
 	case CODE_PAGES:
-		return set_source(options, chosen, OPTIONS_PAGES, optarg, error);
+		return set_input(options, chosen, OPTIONS_PAGES, error);
 	case CODE_REMOVE:
 		options->action = OPTIONS_REMOVE;
 		return 0;
 	case CODE_VERSION:
 		options->action = OPTIONS_VERSION;
+		return 0;
+	case 'c':
+		options->config = optarg;
 		return 0;
 	case 'h':
 		options->action = OPTIONS_HELP;
@@ -283,7 +168,7 @@ static int parse_one(
 		options->verbose = true;
 		return 0;
 	default:
-		return parse_value(code, optarg, options, error);
+		return parse_setting((enum setting)(code - CODE_SETTING), options, chosen, error);
 	}
 }
 
@@ -303,11 +188,11 @@ int options_parse(
 	/* 0 makes getopt start anew, so that tests can parse many command lines. */
 	optind = 0;
 	opterr = 0;
-	while ((code = getopt_long(argc, argv, ":vh", long_options, NULL)) >= 0) {
+	while ((code = getopt_long(argc, argv, ":vhc:", long_options, NULL)) >= 0) {
 		if (code == ':')
-			return fail(ret_error, "%s needs a value", argv[optind - 1]);
+			return setting_fail(ret_error, "%s needs a value", argv[optind - 1]);
 		if (code == '?')
-			return fail(ret_error, "unknown option %s; --help shows them all",
+			return setting_fail(ret_error, "unknown option %s; --help shows them all",
 				argv[optind - 1]);
 		r = parse_one(code, &options, &chosen, ret_error);
 		if (r < 0)
@@ -318,11 +203,11 @@ int options_parse(
 		return 0;
 	}
 	if (optind < argc)
-		return fail(ret_error, "unexpected argument \"%s\"", argv[optind]);
+		return setting_fail(ret_error, "unexpected argument \"%s\"", argv[optind]);
 	if (!options.session)
-		return fail(ret_error, "--session is missing");
+		return setting_fail(ret_error, "--session is missing");
 	if (!options_session_valid(options.session))
-		return fail(ret_error,
+		return setting_fail(ret_error,
 			"a session's name has at most %d letters, digits, '_' and '-', a letter "
 			"first: \"%s\"",
 			CONTROL_SESSION_MAX, options.session);

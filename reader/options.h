@@ -23,7 +23,7 @@ enum options_action {
 	OPTIONS_VERSION,
 };
 
-/* Texts point into argv. */
+/* Texts point into argv or into the configuration. */
 struct reader_options {
 	enum options_action action;
 	enum options_source source;
@@ -41,6 +41,8 @@ struct reader_options {
 	int owner_fd;            /* -1: none */
 	enum confine_mode confinement;
 	bool verbose;
+	const char *config; /* its file; NULL: none */
+	uint32_t given;     /* settings that the command line has, 1 << enum setting */
 };
 
 /* What was wrong with a command line, for people. */
@@ -51,9 +53,6 @@ struct options_error {
 /* Reads argv. Returns 0, or -EINVAL with *ret_error filled in. */
 int options_parse(
 	int argc, char *const argv[], struct reader_options *ret, struct options_error *ret_error);
-
-/* "4K", "8M", "1G" or plain bytes. Returns 0, -EINVAL (not a size) or -ERANGE. */
-int options_size(const char *text, uint64_t *ret);
 
 /* True for a session's name as control_abi.h allows it: it ends up in paths and in names in
  * tracefs. */

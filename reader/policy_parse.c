@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
-#include "reader/options.h"
+#include "reader/setting.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -272,7 +272,7 @@ static int parse_limit(const struct parser *parser, const char *word, struct pol
 	if (!is_key(word, "ring", &value))
 		return fail(
 			parser, "\"%.60s\" is none of consumers=, ring=, probes= and rate=", word);
-	if (options_size(value, &limits->ring) < 0)
+	if (setting_size(value, &limits->ring) < 0)
 		return fail(parser, "ring is a size such as 64M, not \"%.60s\"", value);
 	return 0;
 }

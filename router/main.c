@@ -5,10 +5,13 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -18,7 +21,7 @@ static const char help[] =
 	"  --session NAME    the session, as tracefan-reader was started with\n"
 	"  --directory DIR   of the sessions' folders (default /run/tracefan)\n"
 	"  --user USER       name or number of the user to become when started as root\n"
-	"                    (default tracefan-router if there is one, else nobody)\n"
+	"                    (default whom the session's reader expects)\n"
 	"  --confinement HOW best-effort (default): go on where the kernel lacks seccomp or\n"
 	"                    landlock, and say so; require: refuse\n"
 	"  --record-fd N     also write a recording of the session to this open descriptor\n"
@@ -29,36 +32,57 @@ static const char help[] =
 	"Exit status: 0 the session ended; 1 failed while running; 2 wrong usage; 3 not permitted;\n"
 	"4 no such session; 7 another router serves it. See tracefan-router(8).\n";
 
+static void become(struct router_options *options, uid_t uid, const struct passwd *user)
+{
+	options->uid = uid;
+	/* A user of whom nobody knows has the group of the same number. */
+	options->gid = user ? user->pw_gid : (gid_t)uid;
+}
+
+/* Whom the session's reader expects: it gave the router's socket to that user. */
+static bool find_expected_user(struct router_options *options)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int n = snprintf(path, sizeof(path), "%s/%s/router.sock", options->directory, options->session);
+
+	if (n < 0 || (size_t)n >= sizeof(path) || stat(path, &st) < 0)
+		return false;
+	become(options, st.st_uid, getpwuid(st.st_uid));
+	return true;
+}
+
+static bool find_named_user(const char *name, struct router_options *options)
+{
+	const struct passwd *user = getpwnam(name);
+	unsigned long number;
+	char *end = NULL;
+
+	if (user) {
+		become(options, user->pw_uid, user);
+		return true;
+	}
+	errno = 0;
+	number = strtoul(name, &end, 10);
+	if (*name < '0' || *name > '9' || *end || errno || number >= UINT32_MAX)
+		return false;
+	become(options, (uid_t)number, NULL);
+	return true;
+}
+
 /* The user to become. Returns 0 or an exit status; logs why. */
 static int find_user(const char *name, struct router_options *options)
 {
-	const struct passwd *user;
-	char *end = NULL;
-	unsigned long number;
-
 	options->uid = getuid();
 	options->gid = getgid();
 	if (geteuid() != 0)
 		return 0;
-	user = name ? getpwnam(name) : getpwnam("tracefan-router");
-	if (!user && !name)
-		user = getpwnam("nobody");
-	if (!user && name) {
-		errno = 0;
-		number = strtoul(name, &end, 10);
-		if (*name >= '0' && *name <= '9' && !*end && !errno && number < UINT32_MAX) {
-			options->uid = (uid_t)number;
-			options->gid = (gid_t)number;
-			return 0;
-		}
-	}
-	if (!user) {
-		log_error("no such user: %s", name ? name : "nobody");
-		return EXIT_USAGE;
-	}
-	options->uid = user->pw_uid;
-	options->gid = user->pw_gid;
-	return 0;
+	if (name ? find_named_user(name, options) : find_expected_user(options))
+		return 0;
+	if (!name && (find_named_user("tracefan-router", options) || find_named_user("nobody", options)))
+		return 0;
+	log_error("no such user: %s", name ? name : "nobody");
+	return EXIT_USAGE;
 }
 
 static int parse_number(const char *text, int *ret)

@@ -133,7 +133,7 @@ static const char *options_session_contradiction(const struct options *options)
 		return "which session? Give its name";
 	if (strcmp(options->action, "list") == 0 && options->session)
 		return "list takes no name: tracefan status --session NAME tells of one session";
-	if (options->settings && strcmp(options->action, "start") != 0)
+	if (options->config && strcmp(options->action, "start") != 0)
 		return "-c is for start";
 	return NULL;
 }

@@ -28,7 +28,7 @@ struct options {
 	const char *pages; /* replay: a folder of raw pages */
 	const char *pattern; /* ls; NULL: everything */
 	const char *action;  /* session: what to do; watch: what to watch */
-	const char *settings; /* session start: a file */
+	const char *config; /* session start: a file */
 	const char *policy;   /* session start: a file */
 	enum options_format format;
 	enum tfan_overflow overflow;

@@ -99,9 +99,9 @@ static const char *apply_session(struct options *options, const char *value)
 	return *value ? NULL : "needs a name";
 }
 
-static const char *apply_settings(struct options *options, const char *value)
+static const char *apply_config(struct options *options, const char *value)
 {
-	options->settings = value;
+	options->config = value;
 	return *value ? NULL : "needs a file";
 }
 
@@ -236,7 +236,7 @@ static const struct options_row options_rows[] = {
 	{ 's', "source", "raw|text", OPTIONS_LIVE | VERB_WATCH, apply_source, "which of the kernel's files a private session reads" },
 	{ 0, "session", "NAME", OPTIONS_ASK | VERB_WATCH, apply_session, "attach to a running session instead of starting a private one" },
 	{ 0, "session", "NAME", VERB_STATUS, apply_session, "tell of this session alone" },
-	{ 'c', "config", "FILE", VERB_SESSION, apply_settings, "settings for start: lines of KEY = VALUE" },
+	{ 'c', "config", "FILE", VERB_SESSION, apply_config, "settings for start, see tracefan.conf(5)" },
 	{ 0, "policy", "FILE", VERB_SESSION, apply_policy, "who may trace what in the session that is started (/etc/tracefan/policy)" },
 	{ 0, "directory", "DIR", OPTIONS_ASK | OPTIONS_RUN | VERB_WATCH, apply_directory, "where the sessions' sockets are (/run/tracefan)" },
 	{ 'o', "output", "text|json", OPTIONS_SHOW | VERB_EXPLAIN | VERB_STATUS | VERB_DOCTOR, apply_format, "how the output is written (text)" },

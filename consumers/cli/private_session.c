@@ -182,8 +182,7 @@ static void private_session_reader_argv(struct private_session_argv *argv, const
 	argv_option(argv, "--interval", config->interval);
 	if (config->input_option)
 		argv_option(argv, config->input_option, config->input);
-	for (char *const *word = config->reader_words; word && *word; word++)
-		argv_add(argv, *word);
+	argv_option(argv, "--config", config->config);
 }
 
 static int private_session_start_reader(struct private_session *session, const struct private_session_config *config)

@@ -18,7 +18,7 @@ struct private_session_config {
 	const char *name;              /* of a session that outlives this program; NULL: a private one, with a name of its own */
 	const char *policy;            /* its file, with a name; NULL: the reader's choice */
 	const char *directory;         /* of its sockets, with a name; NULL: the usual place */
-	char *const *reader_words;     /* more for the reader's command line, NULL-ended; NULL: none */
+	const char *config;            /* the reader's configuration, a file; NULL: none */
 	int errors;                    /* where the daemons' messages go; -1: standard error */
 };
 

@@ -6,7 +6,6 @@
 #include "consumers/cli/options.h"
 #include "consumers/cli/private_session.h"
 #include "consumers/cli/session_list.h"
-#include "consumers/cli/settings.h"
 #include "consumers/client/tracefan.h"
 
 #include <errno.h>
@@ -32,18 +31,28 @@ static void session_log_path(const struct options *options, char *path, size_t s
 	(void)snprintf(path, size, "%s/%s.log", session_directory(options), options->session);
 }
 
+/* Others have to get through to the sockets, whatever the umask is here. */
+static int session_make_directory(const char *path)
+{
+	if (mkdir(path, 0755) < 0)
+		return errno == EEXIST ? 0 : -1;
+	return chmod(path, 0755);
+}
+
 /* *ret_new: the file was not there; one that was may be a running session's. */
 static int session_open_log(const struct options *options, const char *path, bool *ret_new)
 {
 	const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
 	int fd;
 
-	if (mkdir(session_directory(options), 0755) < 0 && errno != EEXIST) {
+	if (session_make_directory(session_directory(options)) < 0) {
 		message("%s: %s", session_directory(options), strerror(errno));
 		return -1;
 	}
 	fd = open(path, flags | O_EXCL, 0644);
 	*ret_new = fd >= 0;
+	if (fd >= 0)
+		(void)fchmod(fd, 0644);
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, flags, 0644);
 	if (fd < 0)
@@ -89,9 +98,6 @@ static int session_start_with(const struct options *options, struct private_sess
 static int session_start(const struct options *options)
 {
 	struct private_session_config config = PRIVATE_SESSION_LIVE;
-	struct settings settings = { 0 };
-	struct settings_error error;
-	int status;
 
 	if (geteuid() != 0) {
 		message("starting a session needs root: run it with sudo");
@@ -102,20 +108,11 @@ static int session_start(const struct options *options)
 		message("'%s' is no name of a session: letters, digits, '_' and '-', at most 32, a letter first", options->session);
 		return EXIT_USAGE;
 	}
-	if (options->settings && settings_read(options->settings, &settings, &error) < 0) {
-		if (error.line > 0)
-			message("%s: line %d: %s", options->settings, error.line, error.message);
-		else
-			message("%s: %s", options->settings, error.message);
-		return EXIT_USAGE;
-	}
 	config.name = options->session;
 	config.directory = options->directory;
 	config.policy = options->policy;
-	config.reader_words = settings.words;
-	status = session_start_with(options, &config);
-	settings_release(&settings);
-	return status;
+	config.config = options->config;
+	return session_start_with(options, &config);
 }
 
 /* ---- the rest ---- */

@@ -1,4 +1,4 @@
-#include "reader/options.h"
+#include "reader/setting.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -123,18 +123,18 @@ static void test_sizes(void **state)
 	uint64_t size;
 
 	(void)state;
-	assert_int_equal(options_size("0", &size), 0);
+	assert_int_equal(setting_size("0", &size), 0);
 	assert_true(size == 0);
-	assert_int_equal(options_size("3G", &size), 0);
+	assert_int_equal(setting_size("3G", &size), 0);
 	assert_true(size == UINT64_C(3) << 30);
-	assert_int_equal(options_size("18446744073709551615", &size), 0);
+	assert_int_equal(setting_size("18446744073709551615", &size), 0);
 	assert_true(size == UINT64_MAX);
-	assert_int_equal(options_size("18446744073709551616", &size), -ERANGE);
-	assert_int_equal(options_size("18014398509481984K", &size), -ERANGE);
-	assert_int_equal(options_size("", &size), -EINVAL);
-	assert_int_equal(options_size("K", &size), -EINVAL);
-	assert_int_equal(options_size(" 1", &size), -EINVAL);
-	assert_int_equal(options_size("+1", &size), -EINVAL);
+	assert_int_equal(setting_size("18446744073709551616", &size), -ERANGE);
+	assert_int_equal(setting_size("18014398509481984K", &size), -ERANGE);
+	assert_int_equal(setting_size("", &size), -EINVAL);
+	assert_int_equal(setting_size("K", &size), -EINVAL);
+	assert_int_equal(setting_size(" 1", &size), -EINVAL);
+	assert_int_equal(setting_size("+1", &size), -EINVAL);
 }
 
 static void test_session_names(void **state)
