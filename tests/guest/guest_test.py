@@ -25,7 +25,7 @@ NOT_LABELS = {"bench"}
 LATE = {"difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback", "unittest.mock"}
 SETTINGS = ("TRACEFAN_SCALE=0.02", "TRACEFAN_GUEST=1", "PYTHONDONTWRITEBYTECODE=1")
 # Where busybox's own would do something else, or go by its name.
-TOOLS = ("cat", "chmod", "cp", "echo", "env", "false", "ls", "mkdir", "mv", "nice", "nm", "rm", "setarch", "sh", "sleep",
+TOOLS = ("cat", "chmod", "cp", "echo", "env", "false", "ls", "mkdir", "mv", "nice", "nm", "readelf", "rm", "setarch", "sh", "sleep",
          "sort", "stat", "timeout", "touch", "true", "uname")
 
 

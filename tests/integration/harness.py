@@ -40,6 +40,10 @@ USER_A, USER_B = 47101, 47102
 PATIENCE = 120 / min(SCALE, 1)
 
 
+def in_guest():
+    return "TRACEFAN_GUEST" in os.environ
+
+
 def scaled(count):
     return max(1, int(count * SCALE))
 

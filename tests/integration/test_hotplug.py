@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Processors that are offline when a session starts, come while it runs, and go with events in their buffers. Only in
 guests: a machine that others use keeps its processors."""
-import os
 import pathlib
 import subprocess
 import unittest
@@ -14,7 +13,7 @@ SWITCH = pathlib.Path("/sys/devices/system/cpu/cpu1/online")
 
 def setUpModule():
     harness.require_event("syscalls", "sys_enter_getpgid")
-    if "TRACEFAN_GUEST" not in os.environ:
+    if not harness.in_guest():
         raise unittest.SkipTest("takes processors away: runs in guests only")
     if not SWITCH.exists():
         raise unittest.SkipTest("this machine has no second processor that can go offline")

@@ -27,6 +27,11 @@ class Million(harness.TestCase):
                                      str(FIRST + i * half), str(half)]) for i in range(2)]
         self.assertEqual([w.wait() for w in workers], [0, 0])
 
+    def check_late(self, count):
+        """None, but where the processor is emulated: there one may stand still in the middle of an event for longer
+        than the reader waits for it, and the event is delivered late and says so."""
+        self.assertLessEqual(count, TOTAL // 1000 if harness.in_guest() else 0)
+
     def test_by_the_library(self):
         session = harness.Session(self.folder)
         consumer = harness.staged(self.folder, "number_consumer")
@@ -43,7 +48,8 @@ class Million(harness.TestCase):
             os.close(hold)
             result = json.loads(lines.readline())
         self.check_ended(process.wait())
-        self.assertEqual(result, {"came": TOTAL // 2 * 2, "twice": 0, "disordered": 0, "late": 0, "lost": 0, "gaps": 0, "lost_ring": 0})
+        self.check_late(result.pop("late"))
+        self.assertEqual(result, {"came": TOTAL // 2 * 2, "twice": 0, "disordered": 0, "lost": 0, "gaps": 0, "lost_ring": 0})
         self.assertEqual(session.stop(), (0, 0))
 
     def test_by_the_command(self):
@@ -55,22 +61,25 @@ class Million(harness.TestCase):
             "-e", "tracepoint:syscalls:sys_enter_getpgid", "-o", "json", "-w", file, "--",
             "nice", "-n", "19", "sh", "-c", f"'{workload}' {cpus[0]} {FIRST} {half} & '{workload}' {cpus[-1]} {FIRST + half} {half} & wait")
         self.check_ended(result)
-        numbers, times = bytearray(2 * half), []
+        numbers, times, late = bytearray(2 * half), [], 0
         with file.open() as lines:
             for line in lines:
                 record = json.loads(line)
                 if record["kind"] != "event":
                     break
-                times.append(record["time"])
+                late += record.get("late", False)
+                if not record.get("late"):
+                    times.append(record["time"])
                 if FIRST <= record["args"]["pid"] < FIRST + 2 * half:
                     numbers[record["args"]["pid"] - FIRST] += 1
             rest = [record] + [r for r in map(json.loads, lines) if r["kind"] != "event"]
         self.assertEqual([r["kind"] for r in rest], ["summary"], rest[:20] + rest[-1:])
         session, probe = rest[0]["session"], rest[0]["probes"]["syscalls:sys_enter_getpgid"]
         self.assertEqual(session["committed"], session["decoded"])
-        self.assertEqual((probe["delivered"], probe["lost_ring"]), (len(times), 0))
+        self.assertEqual((probe["delivered"], probe["lost_ring"]), (len(times) + late, 0))
         self.assertTrue(numbers == bytes([1]) * (2 * half), "each number once")
         self.assertTrue(times == sorted(times), "order")
+        self.check_late(late)
 
 
 if __name__ == "__main__":

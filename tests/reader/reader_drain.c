@@ -2,6 +2,7 @@
  * nothing while nothing happens. */
 #include "session.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -16,6 +17,8 @@
 #include <cmocka.h>
 
 #define MARK "drain test mark"
+/* ns, see test_pace */
+#define FAST 250000
 
 static const char *const plain_args[] = { "--router-user", "0", "--buffer-size", "1M", NULL };
 
@@ -158,13 +161,15 @@ static bool caught_up(const struct session *session, void *context)
 	return head->taken == ((const struct pool_head *)session->pool.pool.base)->filled;
 }
 
-/* However many events there are, the reader looks no more often than a few times in an interval. */
+/* However many events there are, the reader looks no more often than a few times in an interval: as long as they come
+ * fast. Where a round takes longer than what counts as fast (LOAD_GAP of reader/source_raw.c), as on an emulated
+ * machine, each may cause a look. */
 static void test_pace(void **state)
 {
 	static const char *const args[] = { "--router-user", "0", "--buffer-size", "1M",
 		"--interval", "20", NULL };
 	struct session session;
-	uint64_t begin, end, before;
+	uint64_t begin, end, before, rounds = 0, pace = 5000000;
 
 	(void)state;
 	assert_true(session_start(&session, args));
@@ -177,10 +182,15 @@ static void test_pace(void **state)
 	while (mono() < end) {
 		write_marks(&session, 10);
 		assert_true(session_read_until(&session, caught_up, NULL, NULL));
+		rounds++;
 	}
 	end = mono();
+	if ((end - begin) / rounds > FAST / 2) {
+		print_message("  a round took %" PRIu64 " us: too slow for the strict limit\n", (end - begin) / rounds / 1000);
+		pace = FAST / 2;
+	}
 	assert_true(session.sweeps >= before + 2);
-	assert_true(session.sweeps - before <= (end - begin) / 5000000 + 8);
+	assert_true(session.sweeps - before <= (end - begin) / pace + 8);
 	assert_int_equal(session_stop(&session, NULL, NULL), 0);
 	session_release(&session);
 }

@@ -2,7 +2,7 @@
  * workload_numbers. Prints "live" once they are coming, and "gap" or "reader N" (so many events lost) whenever one of the
  * session's daemons was restarted; at the end of its standard input it asks for all that was committed before, and prints
  * one JSON object: how many of the numbers FIRST to FIRST + COUNT - 1 came, how many of them more than once, how many
- * events were older than the one before, and how many were told as lost. */
+ * events were older than one before them and not flagged as late, how many were, and how many were told as lost. */
 #include "consumers/client/tracefan.h"
 
 #include <errno.h>
@@ -35,11 +35,12 @@ static void take_event(struct numbers *numbers, const struct tfan_event *event)
 {
 	uint64_t number, time = tfan_event_time(event);
 
-	if (tfan_event_late(event))
+	if (tfan_event_late(event)) {
 		numbers->late++;
-	if (time < numbers->last_time)
-		numbers->disordered++;
-	numbers->last_time = time;
+	} else {
+		numbers->disordered += time < numbers->last_time;
+		numbers->last_time = time;
+	}
 	if (tfan_event_u64(event, (size_t)numbers->field, &number) < 0)
 		return;
 	number -= numbers->first;
