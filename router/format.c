@@ -353,6 +353,21 @@ static void build_show(void *context, const char *name, size_t length, enum prin
 	}
 }
 
+/* What a probe fetches from memory may not be there. */
+static void build_fallible(struct build *build)
+{
+	struct schema_field *fields = build->builder.fields;
+	bool probe = false;
+
+	for (uint32_t i = 0; i < build->builder.header.field_count; i++) {
+		const char *name = build->builder.strings + fields[i].name;
+
+		probe |= strcmp(name, "__probe_ip") == 0 || strcmp(name, "__probe_func") == 0;
+		if (probe && fields[i].kind == SCHEMA_STRING && fields[i].place != SCHEMA_FIXED)
+			fields[i].flags |= SCHEMA_FALLIBLE;
+	}
+}
+
 /* ---- the file ---- */
 
 static int build_text(struct build *build, const char *text, size_t size, struct head *ret)
@@ -435,6 +450,7 @@ static int build_all(struct build *build, const char *system, const char *text, 
 	if (build->reason)
 		return -EBADMSG;
 	print_format_walk(head.print.at, head.print.length, build_show, build);
+	build_fallible(build);
 	return build_head(build, &head, system);
 }
 

@@ -64,6 +64,8 @@ static int add_binary_field(struct making *m, uint32_t i)
 	field.type = (uint32_t)type;
 	if (strncmp(schema_string(m->binary, binary->name), TEXT_CANARY, strlen(TEXT_CANARY)) == 0)
 		field.flags |= SCHEMA_HIDDEN;
+	/* A line says by itself which string could not be read. */
+	field.flags &= (uint8_t)~SCHEMA_FALLIBLE;
 	field.place = SCHEMA_DATA_LOC;
 	field.size = 4;
 	if (class >= '1' && class <= '8') {

@@ -114,7 +114,7 @@ static char letter_for(const struct schema_field *field, const struct text_conve
 	case 'o':
 		return integer ? 'o' : 'w';
 	case 'c':
-		return integer && element < 0 ? 'c' : 'w';
+		return integer ? 'c' : 'w';
 	case 's':
 		if (truth)
 			return integer ? 'b' : 'w';

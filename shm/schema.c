@@ -320,6 +320,8 @@ int schema_read_bytes(const struct schema *schema, const struct schema_field *fi
 	}
 	if (!range_inside(offset, length, size))
 		return -EBADMSG;
+	if (!length && field->flags & SCHEMA_FALLIBLE)
+		return -ENODATA;
 	bytes += offset;
 	end = field->kind == SCHEMA_STRING && length ? memchr(bytes, 0, length) : NULL;
 	*ret = bytes;

@@ -54,7 +54,8 @@ int schema_builder_finish(struct schema_builder *builder, void **ret_bytes, size
 /* ---- reading a payload ---- */
 
 /* An integer field's 64 bits: sign-extended for a signed field, zero-extended otherwise, in native order.
- * Returns 0, -EBADMSG (outside the payload), -ENODATA (a text line did not have it), -EINVAL (no integer). */
+ * Returns 0, -EBADMSG (outside the payload), -ENODATA (a text line did not have it, or a probe could not read
+ * it), -EINVAL (no integer). */
 int schema_read_integer(const struct schema *schema, const struct schema_field *field, const void *payload,
 	size_t size, uint64_t *ret);
 

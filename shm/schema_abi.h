@@ -50,6 +50,8 @@ enum schema_field_flag {
 	SCHEMA_COMMON = 1 << 2,   /* one of the common_ fields */
 	SCHEMA_SYMBOLIC = 1 << 3, /* the print format prints it by __print_symbolic or __print_flags */
 	SCHEMA_HIDDEN = 1 << 4,   /* tracefan's own: address canaries; not shown */
+	SCHEMA_FALLIBLE = 1 << 5, /* a string that a probe fetches: a place of length 0 is one that could not be
+				   * read, for an empty string has its NUL */
 };
 
 struct schema_field {

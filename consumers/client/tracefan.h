@@ -207,7 +207,8 @@ bool tfan_event_late(const struct tfan_event *event);    /* delivered after a la
 bool tfan_event_suspect(const struct tfan_event *event); /* text source: may hold forged parts */
 bool tfan_event_partial(const struct tfan_event *event); /* text source: the kernel cut the line */
 
-/* Fields by index. -ENODATA: this event does not have it (text source); -EBADMSG: outside the event. */
+/* Fields by index. -ENODATA: this event does not have it (text source), or its probe could not read it; -EBADMSG: outside
+ * the event. */
 int tfan_event_u64(const struct tfan_event *event, size_t field, uint64_t *ret);
 int tfan_event_i64(const struct tfan_event *event, size_t field, int64_t *ret);
 /* The first `count` fields at once: ret[i] is what tfan_event_u64 gives for field i, and 0 where that fails, as for a

@@ -85,26 +85,12 @@ class Live(harness.TestCase):
         expected, traced = self.opens(source)
         self.check_flags(source, traced, expected)
         self.assertEqual(len({a["dfd"] for a in traced}), 1)
-        return traced
 
     def test_flags_and_modes_raw(self):
         self.check_opens("raw")
 
     def test_flags_and_modes_text(self):
         self.check_opens("text")
-
-    def test_both_sources_agree_field_by_field(self):
-        """Without address randomization the two runs pass the same pointers, too. The kernel does not print the
-        system call's number."""
-        raw, text = self.check_opens("raw"), self.check_opens("text")
-        for arguments, printed in zip(raw, text):
-            arguments.pop("__syscall_nr", None)
-            if in_words("text"):
-                # Nor, then, what stands behind the words.
-                for name in {"flags", "mode"} - set(printed):
-                    arguments.pop(name)
-        self.assertEqual(raw, text)
-        self.assertEqual([list(a) for a in raw], [list(a) for a in text], "order of the fields")
 
 
 if __name__ == "__main__":

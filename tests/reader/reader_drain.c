@@ -179,11 +179,11 @@ static void test_pace(void **state)
 	before = session.sweeps;
 	begin = mono();
 	end = begin + 500000000;
-	while (mono() < end) {
+	do {
 		write_marks(&session, 10);
 		assert_true(session_read_until(&session, caught_up, NULL, NULL));
 		rounds++;
-	}
+	} while (mono() < end);
 	end = mono();
 	if ((end - begin) / rounds > FAST / 2) {
 		print_message("  a round took %" PRIu64 " us: too slow for the strict limit\n", (end - begin) / rounds / 1000);

@@ -588,6 +588,28 @@ static void relative_locations(void **state)
 	read_words("__rel_loc char[]", cases, ARRAY_SIZE(cases));
 }
 
+/* Strings that a probe fetches from memory may be missing; a tracepoint's are there. */
+static void strings_of_probes(void **state)
+{
+	static const char word[] = "\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+				   "\tfield:__data_loc char[] s;\toffset:16;\tsize:4;\tsigned:1;\n"
+				   "\tfield:u32 n;\toffset:20;\tsize:4;\tsigned:0;\n";
+	struct catalog *catalog = catalog_of(false, 8);
+	char text[1024];
+	const struct schema *schema;
+
+	(void)state;
+	(void)snprintf(text, sizeof(text), EVENT("probe", 1, "%s", "\"(%%lx) s=\\\"%%s\\\" n=%%u\", REC->__probe_ip, "
+		"__get_str(s), REC->n"), word);
+	schema = &add(catalog, "group", text)->schema;
+	assert_int_equal(schema->fields[schema_find(schema, "s")].flags & SCHEMA_FALLIBLE, SCHEMA_FALLIBLE);
+	assert_int_equal(schema->fields[schema_find(schema, "n")].flags & SCHEMA_FALLIBLE, 0);
+	(void)snprintf(text, sizeof(text), EVENT("event", 2, "%s", "\"s=%%s\", __get_str(s)"), strstr(word, "\tfield:__data"));
+	schema = &add(catalog, "group", text)->schema;
+	assert_int_equal(schema->fields[schema_find(schema, "s")].flags & SCHEMA_FALLIBLE, 0);
+	catalog_release(catalog);
+}
+
 /* ---- events printed by libtraceevent ---- */
 
 static void expect_print(bool big_endian, unsigned int long_size, const char *format, const uint8_t *payload, size_t size,
@@ -718,6 +740,7 @@ int main(void)
 		cmocka_unit_test(a_traces_schema_has_its_ids),
 		cmocka_unit_test(data_locations),
 		cmocka_unit_test(relative_locations),
+		cmocka_unit_test(strings_of_probes),
 		cmocka_unit_test(newlines_casts_and_characters_in_print_formats),
 		cmocka_unit_test(sizes_in_print_formats),
 		cmocka_unit_test(cpu_masks),

@@ -434,6 +434,25 @@ static void a_word_of_zero_is_an_empty_string(void **state)
 	free(made.bytes);
 }
 
+/* An empty string has its NUL. */
+static void a_string_that_could_not_be_fetched(void **state)
+{
+	static const struct schema_field fields[] = {
+		{ .kind = SCHEMA_STRING, .place = SCHEMA_DATA_LOC, .size = 4, .offset = 4, .flags = SCHEMA_FALLIBLE },
+	};
+	uint8_t payload[64];
+	struct made made;
+	size_t size;
+
+	(void)state;
+	make(fields, 1, 0, &made);
+	size = located(payload, 0, 4, 8, "hello");
+	assert_int_equal(bytes_fail(&made, 0, payload, size), -ENODATA);
+	size = located(payload, 0, 4, 8 | 1 << 16, "");
+	bytes_are(&made, 0, payload, size, "");
+	free(made.bytes);
+}
+
 static void located_data_stays_inside(void **state)
 {
 	static const struct schema_field fields[] = {
@@ -624,6 +643,7 @@ int main(void)
 		cmocka_unit_test(fixed_strings_end_at_their_nul_or_end),
 		cmocka_unit_test(located_data_is_found),
 		cmocka_unit_test(a_word_of_zero_is_an_empty_string),
+		cmocka_unit_test(a_string_that_could_not_be_fetched),
 		cmocka_unit_test(located_data_stays_inside),
 		cmocka_unit_test(old_words_have_no_length),
 		cmocka_unit_test(tails_go_to_the_end),

@@ -35,6 +35,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "workload_open: %s: %s\n", argv[1], strerror(errno));
 		return 1;
 	}
+	/* A probe in the kernel can't read what is not in memory yet. */
+	for (size_t i = 0; i < sizeof(opens) / sizeof(opens[0]); i++)
+		(void)*(volatile const char *)opens[i].name;
 	for (size_t i = 0; i < sizeof(opens) / sizeof(opens[0]); i++) {
 		long fd = syscall(SYS_openat, folder, opens[i].name, opens[i].flags, opens[i].mode);
 
