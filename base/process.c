@@ -50,16 +50,28 @@ int process_drop_ids(uid_t uid, gid_t gid)
 
 int process_drop_capabilities(void)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { { 0 } };
+	return process_keep_capabilities(0);
+}
 
+int process_keep_capabilities(uint64_t kept)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[2] = { { 0 } };
+
+	if (syscall(SYS_capget, &head, sets) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		sets[i].permitted &= (uint32_t)(kept >> 32 * i);
+		sets[i].effective = sets[i].permitted;
+		sets[i].inheritable = 0;
+	}
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	/* Dropping from the bounding set needs CAP_SETPCAP; without it the set can't be used anyway. */
 	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
 		(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
-	if (syscall(SYS_capset, &head, none) < 0)
+	if (syscall(SYS_capset, &head, sets) < 0)
 		return -errno;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef TRACEFAN_BASE_PROCESS_H
 #define TRACEFAN_BASE_PROCESS_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Becomes uid and gid for good (real, effective and saved; no supplementary group) and proves that what was
@@ -13,6 +14,9 @@ int process_drop_ids(uid_t uid, gid_t gid);
 /* Empties every capability set (permitted, effective, inheritable, ambient, bounding) and sets
  * no-new-privs. Works without any capability, too. Returns 0 or -errno. */
 int process_drop_capabilities(void);
+
+/* The same, but keeps what it has of these capabilities (bits by number) permitted and effective. */
+int process_keep_capabilities(uint64_t kept);
 
 /* Opens the socket that NOTIFY_SOCKET names (the protocol of sd_notify(3)); *ret_fd is -1 when the
  * variable isn't set. The caller owns *ret_fd. Returns 0 or -errno. */

@@ -29,7 +29,5 @@ int facts_of_account(const struct instance *instance);
 /* The events that a consumer may ask for, a line each, without the probes of tracefan sessions: 0 or
  * -errno; *ret is the caller's to release. */
 int facts_of_events(const struct instance *instance, struct facts *ret);
-/* What every thread is called: an array of struct control_task_name. */
-int facts_of_names(void);
 
 #endif

@@ -22,10 +22,11 @@ static int facts(struct provider *provider)
 	return facts_of_kernel(live_of(provider)->instance);
 }
 
+/* The helper reads them. */
 static int names(struct provider *provider)
 {
 	(void)provider;
-	return facts_of_names();
+	return segment_blob_create("tracefan-names", "", 0);
 }
 
 static int account(struct provider *provider)
@@ -148,7 +149,7 @@ static int purge_if_due(struct live *live)
 {
 	unsigned int stale = 0, consumers = 0;
 
-	for (unsigned int i = 1; i < live->excluded_count; i++) {
+	for (unsigned int i = live->own_count; i < live->excluded_count; i++) {
 		stale += live->numbers[i] == LIVE_STALE;
 		consumers += live->numbers[i] != LIVE_STALE && live->numbers[i] != LIVE_ROUTER;
 	}
@@ -159,8 +160,8 @@ static int include(struct provider *provider, uint64_t number)
 {
 	struct live *live = live_of(provider);
 
-	/* The first is this process itself. */
-	for (unsigned int i = 1; i < live->excluded_count; i++) {
+	/* The first are the session's own. */
+	for (unsigned int i = live->own_count; i < live->excluded_count; i++) {
 		if (live->numbers[i] == number)
 			live->numbers[i] = LIVE_STALE;
 	}
@@ -173,7 +174,7 @@ static void orphan(struct provider *provider)
 	struct live *live = live_of(provider);
 
 	probes_orphan(&live->probes);
-	for (unsigned int i = 1; i < live->excluded_count; i++)
+	for (unsigned int i = live->own_count; i < live->excluded_count; i++)
 		live->numbers[i] = LIVE_STALE;
 }
 
@@ -221,12 +222,20 @@ static const struct provider_ops live_ops = {
 	.close = live_close,
 };
 
-int live_open(struct live *live, struct instance *instance, const char *session, bool text)
+int live_open(struct live *live, struct instance *instance, const char *session, bool text,
+	pid_t helper)
 {
 	int r;
 
 	*live = (struct live){ .provider = { .ops = &live_ops }, .instance = instance };
 	live->processes[live->excluded_count++] = getpid();
+	if (helper > 0)
+		live->processes[live->excluded_count++] = helper;
+	live->own_count = live->excluded_count;
+	r = helper > 0 ? instance_exclude(instance, &helper, 1, false) : 0;
+	/* A kernel that lacks the means traces it, too. */
+	if (r < 0 && r != -ENOENT)
+		return r;
 	r = probes_open(&live->probes, instance, session, text);
 	if (r < 0)
 		return r;

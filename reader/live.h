@@ -12,20 +12,24 @@
 #define LIVE_STALE        (UINT64_MAX - 1)
 #define LIVE_STALE_MAX    64
 #define LIVE_EXCLUDED_MAX (1024 + LIVE_STALE_MAX)
+/* Children of the helper: this and their process's number. */
+#define LIVE_HELPER (UINT64_C(1) << 62)
 
 struct live {
 	struct provider provider;
 	struct instance *instance;
 	struct probes probes;
-	/* The processes that are kept out of the trace; the reader itself is the first. */
+	/* The processes that are kept out of the trace; the reader itself is the first, its helper the
+	 * second if it has one. */
 	pid_t processes[LIVE_EXCLUDED_MAX];
 	uint64_t numbers[LIVE_EXCLUDED_MAX]; /* the router's for the consumer, LIVE_ROUTER or
 						LIVE_STALE */
-	unsigned int excluded_count;
+	unsigned int excluded_count, own_count;
 };
 
-/* The instance outlives the provider. `text`: its events are read as text. Returns 0 or -errno;
+/* The instance outlives the provider. `text`: its events are read as text. `helper`: its process, 0: none. Returns 0 or -errno;
  * ended by its close method. */
-int live_open(struct live *live, struct instance *instance, const char *session, bool text);
+int live_open(struct live *live, struct instance *instance, const char *session, bool text,
+	pid_t helper);
 
 #endif

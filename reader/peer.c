@@ -29,12 +29,19 @@ int peer_accept(int listener, uid_t user, uid_t other, pid_t *ret_pid)
 	return TAKE_FD(fd);
 }
 
-static void forget_unsent(struct peer *peer)
+/* A message that there was no room for. */
+struct peer_unsent {
+	struct control_message message;
+	struct peer_unsent *next;
+};
+
+static void forget_first(struct peer *peer)
 {
-	if (peer->unsent)
-		control_message_release(peer->unsent);
-	free(peer->unsent);
-	peer->unsent = NULL;
+	struct peer_unsent *first = peer->unsent;
+
+	peer->unsent = first->next;
+	control_message_release(&first->message);
+	free(first);
 }
 
 void peer_close(struct peer *peer)
@@ -43,7 +50,8 @@ void peer_close(struct peer *peer)
 		return;
 	loop_remove(peer->loop, &peer->watch);
 	peer->fd = close_fd(peer->fd);
-	forget_unsent(peer);
+	while (peer->unsent)
+		forget_first(peer);
 	peer->stop_waits = false;
 	if (peer->gone)
 		peer->gone(peer->context, peer);
@@ -76,11 +84,15 @@ static int receive(struct peer *peer)
 
 static int flush(struct peer *peer)
 {
-	int r = control_send(
-		peer->fd, peer->unsent->bytes, peer->unsent->fds, peer->unsent->fd_count);
+	int r = 0;
 
-	if (!r)
-		forget_unsent(peer);
+	while (!r && peer->unsent) {
+		const struct control_message *message = &peer->unsent->message;
+
+		r = control_send(peer->fd, message->bytes, message->fds, message->fd_count);
+		if (!r)
+			forget_first(peer);
+	}
 	return r;
 }
 
@@ -124,31 +136,45 @@ int peer_open(struct peer *peer, struct loop *loop, int fd, pid_t pid)
 static int keep(struct peer *peer, const void *message, const int *fds, unsigned int fd_count)
 {
 	const struct control_header *header = message;
-	struct control_message *unsent = calloc(1, sizeof(*unsent));
+	struct peer_unsent *unsent = calloc(1, sizeof(*unsent)), **last = &peer->unsent;
 
 	if (!unsent)
 		return -ENOMEM;
-	memcpy(unsent->bytes, message, header->size);
+	memcpy(unsent->message.bytes, message, header->size);
 	for (unsigned int i = 0; i < fd_count; i++) {
-		unsent->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
-		if (unsent->fds[i] < 0) {
+		unsent->message.fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+		if (unsent->message.fds[i] < 0) {
 			int error = -errno;
 
-			control_message_release(unsent);
+			control_message_release(&unsent->message);
 			free(unsent);
 			return error;
 		}
-		unsent->fd_count++;
+		unsent->message.fd_count++;
 	}
-	peer->unsent = unsent;
+	while (*last)
+		last = &(*last)->next;
+	*last = unsent;
 	return 0;
 }
 
 int peer_reply(struct peer *peer, const void *message, const int *fds, unsigned int fd_count)
 {
-	int r = peer->unsent ? -ENOBUFS : control_send(peer->fd, message, fds, fd_count);
+	int r = peer->unsent ? -EAGAIN : control_send(peer->fd, message, fds, fd_count);
 
 	return r == -EAGAIN ? keep(peer, message, fds, fd_count) : r;
+}
+
+int peer_reply_late(struct peer *peer, const void *message, const int *fds, unsigned int fd_count)
+{
+	int r = peer_reply(peer, message, fds, fd_count);
+
+	if (r < 0 || !peer->unsent || peer->watch.events == POLLOUT)
+		return r;
+	loop_disarm(peer->loop, &peer->watch);
+	peer->watch.events = POLLOUT;
+	loop_arm(peer->loop, &peer->watch);
+	return 0;
 }
 
 int peer_status(struct peer *peer, const struct control_header *request, int status,

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct peer_unsent;
+
 struct peer {
 	int fd; /* -1: nobody */
 	pid_t pid;
@@ -17,8 +19,8 @@ struct peer {
 	int (*handle)(void *context, struct peer *peer, struct control_message *message);
 	void (*gone)(void *context, struct peer *peer);
 	void *context;
-	/* A reply that the peer has not made room for yet; no request is read meanwhile. */
-	struct control_message *unsent;
+	/* Replies that the peer has not made room for yet; no request is read meanwhile. */
+	struct peer_unsent *unsent;
 	uint64_t stop_cookie; /* an operator who waits for the session's end */
 	bool stop_waits;
 };
@@ -37,6 +39,10 @@ bool peer_is_gone(const struct peer *peer);
 /* Sends, or keeps for later, one reply. Descriptors stay the caller's. 0 or -errno: the peer can't
  * be served. */
 int peer_reply(struct peer *peer, const void *message, const int *fds, unsigned int fd_count);
+
+/* The same for a reply that comes some time after its request. */
+int peer_reply_late(
+	struct peer *peer, const void *message, const int *fds, unsigned int fd_count);
 
 /* The common reply: a status, and why. `failure` may be NULL for EXIT_DONE. */
 int peer_status(struct peer *peer, const struct control_header *request, int status,

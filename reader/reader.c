@@ -193,6 +193,18 @@ static int watch(
 	return r;
 }
 
+/* Its children are no part of what is traced, either. */
+static void helper_child(void *context, pid_t child, bool gone)
+{
+	struct reader *reader = context;
+	const struct provider_ops *ops = reader->provider->ops;
+	int r = gone ? ops->include(reader->provider, LIVE_HELPER + (uint64_t)child)
+		     : ops->exclude(reader->provider, LIVE_HELPER + (uint64_t)child, child);
+
+	if (r < 0 && r != -ENOENT)
+		log_warning("the helper can't be kept out of the trace: %s", strerror(-r));
+}
+
 static int watch_all(struct reader *reader)
 {
 	sigset_t signals;
@@ -210,6 +222,8 @@ static int watch_all(struct reader *reader)
 	if (!r)
 		r = watch(
 			reader, &reader->control_listener, reader->dir.control, operator_connects);
+	if (!r)
+		r = helper_watch(&reader->helper, &reader->loop);
 	if (!r && reader->options->owner_fd >= 0)
 		r = watch(reader, &reader->owner, reader->options->owner_fd, owner_speaks);
 	return r;
@@ -323,6 +337,7 @@ static void end(struct reader *reader)
 		reader->provider->ops->close(reader->provider);
 	reader->router.gone = NULL;
 	peer_close(&reader->router);
+	helper_close(&reader->helper);
 	loop_close(&reader->loop);
 	(void)close_fd(reader->signals.fd);
 	(void)close_fd(reader->notify);
@@ -368,6 +383,9 @@ int reader_run(const struct reader_options *options)
 	reader->started = loop_now();
 	reader->signals.fd = -1;
 	reader->notify = -1;
+	reader->helper = (struct helper){
+		.fd = -1, .done = requests_of_helper, .child = helper_child, .context = reader
+	};
 	reader->router = (struct peer){
 		.fd = -1, .handle = requests_of_router, .gone = router_gone, .context = reader
 	};

@@ -2,6 +2,7 @@
 #ifndef TRACEFAN_READER_READER_H
 #define TRACEFAN_READER_READER_H
 
+#include "reader/helper.h"
 #include "reader/instance.h"
 #include "reader/live.h"
 #include "reader/loop.h"
@@ -48,7 +49,10 @@ struct reader {
 	struct source *source;
 	uint32_t flags; /* enum control_session_flag */
 
+	struct helper helper; /* live sessions only */
+
 	struct peer router;
+	uint64_t routers; /* that said hello so far */
 	bool router_ready;  /* it said hello */
 	bool router_seen;   /* there was one before */
 	uint32_t consumers; /* attached to the router now, or to the last one when it went */

@@ -16,8 +16,8 @@
 #define REPLAY_POOL (UINT64_C(64) << 20)
 /* What one read of trace_pipe brings at most. */
 #define TEXT_SLOT 8192
-/* Watches beside the CPUs': listeners, signals, owner, slots, hotplug, router, operators. */
-#define WATCHES_MORE 16
+/* Watches beside the CPUs': listeners, signals, owner, slots, hotplug, router, operators, helper. */
+#define WATCHES_MORE 17
 
 int reader_fail(struct reader *reader, int status, int error, const char *what)
 {
@@ -73,7 +73,7 @@ static int start_instance(struct reader *reader)
 	}
 	reader->has_instance = true;
 	r = live_open(&reader->live, &reader->instance, reader->options->session,
-		reader->options->source == OPTIONS_TEXT);
+		reader->options->source == OPTIONS_TEXT, reader->helper.process);
 	if (r < 0)
 		return reader_fail(reader, EXIT_FAILED, r, "probes");
 	reader->provider = &reader->live.provider;
@@ -220,6 +220,19 @@ static int start_policy(struct reader *reader)
 	return 0;
 }
 
+/* First of all, so that it has nothing of the session's. Without it the session works, and knows less. */
+static int start_helper(struct reader *reader)
+{
+	int r;
+
+	if (!is_live(reader) || geteuid() != 0)
+		return 0;
+	r = helper_start(&reader->helper, reader->router_uid, reader->options->confinement);
+	if (r < 0)
+		log_warning("no helper: %s; names and users of processes are not known", strerror(-r));
+	return 0;
+}
+
 int reader_start(struct reader *reader)
 {
 	const char *missing = NULL;
@@ -231,6 +244,8 @@ int reader_start(struct reader *reader)
 		return r;
 	}
 	r = start_policy(reader);
+	if (!r)
+		r = start_helper(reader);
 	if (!r)
 		r = start_directory(reader);
 	if (!r && is_live(reader))

@@ -32,7 +32,7 @@ struct request {
 	request_fn *handle;
 };
 
-/* The router's own probes: what it needs to know threads by their names. */
+/* The router's own probes: what it needs to know who a thread is. */
 static const struct {
 	const char *system;
 	const char *event;
@@ -41,7 +41,13 @@ static const struct {
 	{ "task", "task_rename" },
 	{ "sched", "sched_process_exec" },
 	{ "sched", "sched_process_exit" },
-	{ "sched", "sched_process_fork" },
+	{ "cgroup", "cgroup_attach_task" },
+	{ "syscalls", "sys_exit_setuid" },
+	{ "syscalls", "sys_exit_setreuid" },
+	{ "syscalls", "sys_exit_setresuid" },
+	{ "syscalls", "sys_exit_setgid" },
+	{ "syscalls", "sys_exit_setregid" },
+	{ "syscalls", "sys_exit_setresgid" },
 };
 
 static int refuse(struct peer *peer, const struct control_message *message, int status, int error,
@@ -125,6 +131,7 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 	if (r < 0)
 		return r;
 	reader->router_ready = true;
+	reader->routers++;
 	/* They come back one by one, and are counted as they do. */
 	reader->consumers = 0;
 	/* Consumers come back within a moment, and then refer to what the old router had for them.
@@ -363,10 +370,67 @@ static int list(struct reader *reader, struct peer *peer, struct control_message
 	return reply_blob(peer, message, r, "list of events");
 }
 
-static int names(struct reader *reader, struct peer *peer, struct control_message *message)
+/* What a consumer may see: root all, anybody else what is theirs alone. */
+static int rundown_scope(struct reader *reader, const struct control_message *message,
+	struct rundown_request *request, struct control_failure *failure)
 {
-	return reply_blob(
-		peer, message, reader->provider->ops->names(reader->provider), "names of threads");
+	struct policy_identity identity;
+	int status = identify(reader, message, &identity, failure);
+
+	if (!status)
+		status = policy_admit(&reader->policy, &identity, failure);
+	if (status) {
+		log_refusal(reader, failure);
+		return status;
+	}
+	request->scoped = identity.uid != 0;
+	request->uid = identity.uid;
+	return EXIT_DONE;
+}
+
+/* The answer comes when the helper has done its work. */
+static int rundown(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	const struct control_rundown *asked = (const void *)message->bytes;
+	const struct helper_asker asker = {
+		.router = reader->routers, .cookie = message->header.cookie
+	};
+	struct rundown_request request = { .what = asked->what, .id_count = asked->id_count };
+	struct control_failure failure = { .position = -1 };
+	int status = EXIT_DONE, r;
+
+	memcpy(request.ids, asked->ids, sizeof(request.ids));
+	if (message->fd_count)
+		status = rundown_scope(reader, message, &request, &failure);
+	else
+		request.what = STATE_WANT_PROCESSES;
+	if (status)
+		return peer_status(peer, &message->header, status, &failure);
+	r = helper_ask(&reader->helper, &request, message->fd_count > 0, &asker);
+	if (r == -ENOTCONN)
+		return refuse(peer, message, EXIT_MISSING, -r,
+			"the state of processes can't be read: the session has no helper (a recording "
+			"has none)");
+	return r < 0 ? refuse(peer, message, EXIT_BUSY, -r,
+			       "too many are asking for the state of processes")
+		     : 0;
+}
+
+void requests_of_helper(
+	void *context, const struct helper_asker *asker, int error, const int fds[2])
+{
+	struct reader *reader = context;
+	struct control_status reply = { .status = error < 0 ? EXIT_FAILED : EXIT_DONE };
+
+	if (!reader->router_ready || asker->router != reader->routers)
+		return;
+	control_header_init(&reply.header, CONTROL_RUNDOWN | CONTROL_REPLY, sizeof(reply), asker->cookie);
+	reply.failure.position = -1;
+	if (error < 0)
+		control_failure_set(&reply.failure, error, -1, "reading the state of processes: %s",
+			strerror(-error));
+	if (peer_reply_late(&reader->router, &reply, fds, error < 0 ? 0 : 2) < 0)
+		peer_close(&reader->router);
 }
 
 /* Keeps the consumer's process out of the trace. Returns an enum exit_status. */
@@ -447,7 +511,7 @@ static const struct request router_requests[] = {
 	{ CONTROL_READER_FLUSH, STATE_RUNNING | STATE_ENDING, flush },
 	{ CONTROL_READER_LIST, STATE_RUNNING | STATE_ENDING, list },
 	{ CONTROL_CONSUMER, STATE_RUNNING | STATE_ENDING, consumer },
-	{ CONTROL_NAMES, STATE_RUNNING | STATE_ENDING, names },
+	{ CONTROL_RUNDOWN, STATE_RUNNING | STATE_ENDING, rundown },
 };
 
 /* ---- the operator's ---- */

@@ -37,7 +37,7 @@ static const struct confine_call reader_calls[] = {
 	{ "openat2", "whether it is called so, without a symbolic link on the way; opens nothing else than openat may" },
 	{ "faccessat", "whether tracefs has an event" },
 	{ "faccessat2", "the same, by other C libraries" },
-	{ "getdents64", "the list of threads, of instances" },
+	{ "getdents64", "the list of instances" },
 	{ "memfd_create", "a blob for the router: formats, names, counts" },
 	{ "ftruncate", "the same" },
 	{ "getrandom", "names that can't be guessed; malloc(3)" },
@@ -65,7 +65,7 @@ static const struct kept tracefs_kept[] = {
 
 /* Anywhere. */
 static const struct kept files_kept[] = {
-	{ "/proc", CONFINE_READ, "threads and their names" },
+	{ "/proc", CONFINE_READ, "threads that are kept out of the trace; who holds what is busy" },
 };
 
 static int allow(const struct confine_landlock *landlock, int at, const struct kept *kept, size_t count)

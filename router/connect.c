@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "router/confine.h"
+#include "router/own_events.h"
 #include "router/router.h"
 #include "shm/recording_abi.h"
 
@@ -51,83 +52,6 @@ static int drop_privileges(struct router *router)
 	return r < 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
-static void name_event(struct router *router, const struct schema *schema, const void *payload, size_t size, const char *comm_field)
-{
-	int tid = schema_find(schema, "pid");
-	int comm = schema_find(schema, comm_field);
-	const uint8_t *text;
-	size_t length;
-	uint64_t value;
-
-	if (tid < 0 || comm < 0)
-		return;
-	if (schema_read_integer(schema, &schema->fields[tid], payload, size, &value) < 0 ||
-		schema_read_bytes(schema, &schema->fields[comm], payload, size, &text, &length) < 0)
-		return;
-	if (length > RECORD_COMM_SIZE)
-		length = RECORD_COMM_SIZE;
-	if (tasks_set(&router->fanout.tasks, (int32_t)value, (const char *)text, length, false) < 0)
-		log_error("no memory for the name of thread %d", (int32_t)value);
-}
-
-static void on_newtask(void *context, const struct schema *schema, const void *payload, size_t size)
-{
-	name_event(context, schema, payload, size, "comm");
-}
-
-static void on_rename(void *context, const struct schema *schema, const void *payload, size_t size)
-{
-	name_event(context, schema, payload, size, "newcomm");
-}
-
-/* Asks for one of the session's own events and waits. A recording may lack it, and so may a kernel: then
- * names come from the snapshot alone. */
-static int own_event(struct router *router, const char *system, const char *name,
-	void (*own)(void *, const struct schema *, const void *, size_t))
-{
-	struct control_create create = { .kind = PROBE_TRACEPOINT };
-	struct control_set_enabled enable = { .enabled = 1 };
-	struct control_message reply;
-	const struct control_probe_created *created = (const struct control_probe_created *)reply.bytes;
-	struct catalog_event *event = NULL;
-	struct route *route = NULL;
-	CLEANUP_FREE void *format = NULL;
-	const char *reason = NULL;
-	size_t size = 0;
-	int r;
-
-	(void)control_text(create.system, sizeof(create.system), system);
-	(void)control_text(create.event, sizeof(create.event), name);
-	control_header_init(&create.header, CONTROL_PROBE_CREATE, sizeof(create), ++router->upstream.next_cookie);
-	r = control_call(router->upstream.fd, &create, NULL, 0, &reply);
-	if (r < 0)
-		return r;
-	if (created->status || reply.fd_count != 1) {
-		log_debug("%s:%s: %s", system, name, created->failure.message);
-		control_message_release(&reply);
-		return 0;
-	}
-	enable.id = created->probe_id;
-	r = segment_blob_read(reply.fds[0], BLOB_MAX, &format, &size);
-	if (r == 0)
-		r = catalog_add(router->catalog, created->system, format, size, &event, &reason);
-	if (r == 0)
-		r = fanout_route(&router->fanout, event, &route);
-	if (r == 0) {
-		route->own = own;
-		route->own_context = router;
-		recorder_format(&router->recorder, created->probe_id, PROBE_TRACEPOINT, created->system, created->event, "", format, size);
-	}
-	control_message_release(&reply);
-	if (r < 0 || router_recorded(router))
-		return r;
-	control_header_init(&enable.header, CONTROL_PROBE_ENABLE, sizeof(enable), ++router->upstream.next_cookie);
-	r = control_call(router->upstream.fd, &enable, NULL, 0, &reply);
-	if (r == 0)
-		control_message_release(&reply);
-	return r;
-}
-
 static int take_names(struct router *router, int fd)
 {
 	CLEANUP_FREE void *blob = NULL;
@@ -137,40 +61,9 @@ static int take_names(struct router *router, int fd)
 
 	if (r < 0)
 		return r;
-	recorder_blob(&router->recorder, FRAME_NAMES, blob, size);
 	names = blob;
 	for (size_t i = 0; r == 0 && i < size / sizeof(*names); i++)
 		r = tasks_set(&router->fanout.tasks, names[i].tid, names[i].comm, sizeof(names[i].comm), true);
-	return r;
-}
-
-/* The names as of after the session's own events were switched on, so that there is no gap between. */
-static int fresh_names(struct router *router)
-{
-	struct control_id request = { .id = 0 };
-	struct control_message reply;
-	const struct control_status *status = (const struct control_status *)reply.bytes;
-	int r;
-
-	control_header_init(&request.header, CONTROL_NAMES, sizeof(request), ++router->upstream.next_cookie);
-	r = control_call(router->upstream.fd, &request, NULL, 0, &reply);
-	if (r < 0)
-		return r;
-	r = status->status == 0 && reply.fd_count == 1 ? take_names(router, reply.fds[0]) : -ENODATA;
-	control_message_release(&reply);
-	return r;
-}
-
-static int own_events(struct router *router)
-{
-	int r = tasks_set(&router->fanout.tasks, 0, "<idle>", sizeof("<idle>"), false);
-
-	if (r == 0)
-		r = own_event(router, "task", "task_newtask", on_newtask);
-	if (r == 0)
-		r = own_event(router, "task", "task_rename", on_rename);
-	if (r == 0)
-		r = fresh_names(router);
 	return r;
 }
 
@@ -303,7 +196,10 @@ int connect_reader(struct router *router)
 	r = reply.fd_count == FD_COUNT ? prepare(router, reply.fds) : -EBADMSG;
 	control_message_release(&reply);
 	if (r == 0)
-		r = own_events(router);
+		r = own_events_start(router);
+	/* As of after these were switched on, so that there is no gap between. */
+	if (r == 0)
+		r = state_start(router);
 	if (r == 0 && fcntl(router->upstream.fd, F_SETFL, O_NONBLOCK) < 0)
 		r = -errno;
 	if (r < 0) {

@@ -302,6 +302,7 @@ static const struct {
 	{ CONTROL_FLUSH, CONSUMER_READY, on_flush },
 	{ CONTROL_LEDGER, CONSUMER_READY, on_ledger },
 	{ CONTROL_RESUMED, CONSUMER_READY, on_resumed },
+	{ CONTROL_CAPTURE, CONSUMER_READY, state_on_capture },
 	{ CONTROL_ROOM, CONSUMER_READY, on_room },
 	{ CONTROL_DETACH, CONSUMER_GREETED | CONSUMER_READY, on_detach },
 };

@@ -484,9 +484,12 @@ static void send_enable(struct router *router, struct consumer *consumer, struct
 	}
 }
 
-/* A consumer that is coming back goes on where it was; any other begins now. */
+/* A consumer that is coming back goes on where it was; one that waits for the state begins with it; any other begins
+ * now. */
 static int start_trace(const struct consumer *consumer, struct trace *trace)
 {
+	if (consumer->flags & ATTACH_HOLD)
+		return 0;
 	if (consumer->flags & ATTACH_RESUME)
 		return fanout_trace_start(trace, consumer->seen_time, consumer->seen_cpu);
 	return fanout_trace_start(trace, router_now(), 0);
@@ -670,6 +673,23 @@ void consumer_unseen(void *context, struct route *route)
 		model = trace_model(router, c, 0, 0, name);
 		if (fanout_trace_add(route, &model, &trace) < 0 || fanout_trace_start(trace, 0, 0) < 0)
 			log_error("no memory for a trace of %s", name);
+	}
+}
+
+void consumer_traces_release(struct router *router, struct consumer *consumer, uint64_t since)
+{
+	if (!(consumer->flags & ATTACH_HOLD))
+		return;
+	consumer->flags &= ~(uint32_t)ATTACH_HOLD;
+	for (size_t i = 0; i < router->fanout.route_count; i++) {
+		struct route *route = router->fanout.routes[i];
+
+		for (uint32_t k = 0; k < route->trace_count; k++) {
+			struct trace *trace = route->traces[k];
+
+			if (trace->consumer == consumer->number && trace->claiming && fanout_trace_start(trace, since, 0) < 0)
+				log_error("no memory for trace %" PRIu64, trace->id);
+		}
 	}
 }
 

@@ -12,6 +12,8 @@ void consumer_on_close(struct router *router, struct consumer *consumer, struct 
 void consumer_on_stats(struct router *router, struct consumer *consumer, struct control_message *message);
 void consumer_on_explain(struct router *router, struct consumer *consumer, struct control_message *message);
 
+/* The consumer's traces that are held back (ATTACH_HOLD) begin at this time. */
+void consumer_traces_release(struct router *router, struct consumer *consumer, uint64_t since);
 /* Takes away every trace of a consumer; what only it wanted is disabled. */
 void consumer_traces_drop(struct router *router, uint64_t number);
 

@@ -20,6 +20,7 @@ int fanout_init(struct fanout *fanout, struct catalog *catalog, bool text, bool 
 {
 	memset(fanout, 0, sizeof(*fanout));
 	fanout->catalog = catalog;
+	fanout->snapshot_due = UINT64_MAX;
 	fanout->text = text;
 	fanout->big_endian = big_endian;
 	fanout->foreign = big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
@@ -357,7 +358,7 @@ static HOT int32_t event_pid(const struct fanout *fanout, const struct route *ro
 static HOT void tell_event(struct fanout *fanout, struct route *route, const struct merge_event *event)
 {
 	const int32_t pid = event_pid(fanout, route, event);
-	const struct task *task = tasks_find(&fanout->tasks, pid);
+	const struct task *task = tasks_find(&fanout->tasks, pid, event->time);
 	const bool late = event->time < fanout->last_time;
 	const struct event_view view = {
 		.payload = event->data,
@@ -375,6 +376,14 @@ static HOT void tell_event(struct fanout *fanout, struct route *route, const str
 	tell_all(fanout, route, &view);
 }
 
+/* After it was told: a thread that is renamed still has its old name in the event that says so. */
+static __attribute__((noinline)) void take_own(struct fanout *fanout, const struct route *route, const struct own_event *event)
+{
+	if (event->time >= fanout->snapshot_due)
+		fanout->snapshot(route->own_context);
+	route->own(route->own_context, event);
+}
+
 static HOT void take_event(struct fanout *fanout, const struct merge_event *event)
 {
 	struct route *route = event_route(fanout, event);
@@ -390,9 +399,14 @@ static HOT void take_event(struct fanout *fanout, const struct merge_event *even
 		tell_event(fanout, route, event);
 	else
 		route->unclaimed++;
-	/* After it was told: a thread that is renamed still has its old name in the event that says so. */
 	if (route->own)
-		route->own(route->own_context, &route->schema, event->data, event->size);
+		take_own(fanout, route, &(struct own_event){
+			.schema = &route->schema,
+			.payload = event->data,
+			.size = event->size,
+			.time = event->time,
+			.tid = event_pid(fanout, route, event),
+		});
 }
 
 void fanout_event(struct fanout *fanout, const struct merge_event *event)
@@ -434,7 +448,7 @@ static uint8_t text_comm(struct fanout *fanout, const struct text_line *line, ch
 		memcpy(comm, line->comm.at, line->comm.size < RECORD_COMM_SIZE - 1 ? line->comm.size : RECORD_COMM_SIZE - 1);
 		return RECORD_COMM;
 	}
-	task = tasks_find(&fanout->tasks, line->pid);
+	task = tasks_find(&fanout->tasks, line->pid, line->time);
 	if (!task)
 		return 0;
 	memcpy(comm, task->comm, RECORD_COMM_SIZE);
@@ -492,6 +506,12 @@ int fanout_text(struct fanout *fanout, const struct text_joined *joined)
 	text_tell(fanout, route, joined, payload, size, suspect);
 	/* A name that may be forged is no better than none. */
 	if (route->own && !suspect)
-		route->own(route->own_context, &route->schema, payload, size);
+		take_own(fanout, route, &(struct own_event){
+			.schema = &route->schema,
+			.payload = payload,
+			.size = size,
+			.time = joined->line.time,
+			.tid = joined->line.pid,
+		});
 	return route->guarded ? TEXT_JOIN_SURE : TEXT_JOIN_DONE;
 }

@@ -17,6 +17,15 @@
 struct route;
 struct filter_program;
 
+/* An event as the session itself looks at it. */
+struct own_event {
+	const struct schema *schema;
+	const void *payload;
+	size_t size;
+	uint64_t time;
+	int32_t tid; /* whose it is; -1: not known */
+};
+
 /* Where a trace stands in the stream. */
 enum trace_stage {
 	TRACE_OFF,     /* takes nothing */
@@ -82,7 +91,7 @@ struct route {
 	uint64_t unclaimed;         /* events that came while nobody had a trace of it, and are not among `told` */
 	uint32_t all_seen; /* the fan-out's all_generation when the all-events consumers got their traces */
 	/* The session's own use of the event, after the consumers'. */
-	void (*own)(void *context, const struct schema *schema, const void *payload, size_t size);
+	void (*own)(void *context, const struct own_event *event);
 	void *own_context;
 	struct route *next_name; /* hash chain of the text lookup */
 };
@@ -99,6 +108,9 @@ struct fanout {
 	struct route **routes;
 	size_t route_count, route_room;
 	struct tasks tasks;
+	/* Called before the first of the session's own events that is not older than this, which changes the tasks. */
+	uint64_t snapshot_due; /* ns; UINT64_MAX: never */
+	void (*snapshot)(void *context);
 	struct outlet *dirty;
 	uint64_t last_time; /* of the last event told */
 	uint64_t decoded, undecodable;

@@ -228,7 +228,7 @@ static int sleep_time(struct router *router)
 	/* The consumer that has no room says when it has. */
 	if (router->stream.stalled)
 		return -1;
-	return pool_reader_prepare_sleep(&router->pool) ? -1 : 0;
+	return pool_reader_prepare_sleep(&router->pool) ? state_sleep(router) : 0;
 }
 
 static bool finished(struct router *router)
@@ -322,6 +322,7 @@ static void release(struct router *router)
 		consumer_close(router, c);
 	consumer_sweep(router);
 	upstream_release(&router->upstream);
+	state_release(router);
 	stream_release(router);
 	fanout_release(&router->fanout);
 	catalog_release(router->catalog);

@@ -4,6 +4,7 @@
  *   stream.c    what comes out of the filled ring, in order
  *   consumer.c  what consumers ask for
  *   upstream.c  what the reader is asked for
+ *   state.c     who the host's processes are
  *   recorder.c  the copy of the stream that becomes a recording */
 #ifndef TRACEFAN_ROUTER_ROUTER_H
 #define TRACEFAN_ROUTER_ROUTER_H
@@ -13,6 +14,7 @@
 #include "router/fanout.h"
 #include "router/merge.h"
 #include "router/recorder.h"
+#include "router/state.h"
 #include "router/stream.h"
 #include "router/upstream.h"
 #include "shm/pool.h"
@@ -41,6 +43,7 @@ struct router {
 	struct fanout fanout;
 	struct stream stream;
 	struct recorder recorder;
+	struct state state;
 	struct consumer *consumers;   /* list */
 	uint64_t next_consumer;
 	uint64_t last_trace_id;

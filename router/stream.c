@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "router/router.h"
+#include "router/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,6 +28,7 @@ static void page_begins(void *context, uint32_t cpu, const struct page_cursor *c
 		return;
 	if (cursor->missed_counted)
 		router->stream.told_lost += count;
+	state_doubt(router, cursor->start_time);
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		if (c->state != CONSUMER_READY)
 			continue;
@@ -40,6 +42,7 @@ static void page_damaged(void *context, uint32_t cpu, const struct page_cursor *
 	struct router *router = context;
 
 	router->fanout.undecodable++;
+	state_doubt(router, cursor->time > cursor->start_time ? cursor->time : cursor->start_time);
 	log_warning("cpu %u: damaged sub-buffer of time %" PRIu64 ": %s at byte %u", cpu, cursor->start_time,
 		page_error_name(cursor->error), cursor->error_at);
 	for (struct consumer *c = router->consumers; c; c = c->next) {
@@ -183,6 +186,8 @@ static void flush_done(struct router *router, struct stream_mark *mark, uint64_t
 	if (mark->kind == MARK_TOLD) {
 		kept_settle(&mark->kept);
 		account_tell(router, mark);
+	} else if (mark->kind == MARK_STATE) {
+		state_due(router, mark->trace);
 	} else if (mark->kind == MARK_FILTER) {
 		consumer_filter_due(router, mark->consumer, mark->trace, mark->consumer_cookie, time);
 	} else {
@@ -357,6 +362,11 @@ int stream_flush(struct router *router, uint64_t consumer, uint64_t cookie)
 	return mark_new(router, MARK_FLUSH, consumer, 0, cookie);
 }
 
+int stream_state(struct router *router, uint64_t work)
+{
+	return mark_new(router, MARK_STATE, 0, work, 0);
+}
+
 int stream_filter(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie)
 {
 	return mark_new(router, MARK_FILTER, consumer, trace_id, cookie);
@@ -428,6 +438,8 @@ static void text_lost(struct router *router, const struct text_line *line)
 
 	if (line->lost != TEXT_COUNT_UNKNOWN)
 		router->stream.told_lost += line->lost;
+	/* A line of a loss has no time; the next one of its CPU has. */
+	state_doubt(router, router->fanout.last_time);
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		if (c->state != CONSUMER_READY)
 			continue;
@@ -629,6 +641,7 @@ int stream_take(struct router *router)
 	if (r == 0 && router_text(router))
 		(void)text_join_flush(&router->stream.text, text_joined, router);
 	flushes_settle(router);
+	state_turn(router);
 	publish(router);
 	router->stream.asleep += bytes;
 	if (must_wake(router))

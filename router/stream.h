@@ -21,6 +21,7 @@ enum mark_kind {
 	MARK_FLUSH,  /* for a consumer */
 	MARK_FILTER, /* a flush for a trace's next filter */
 	MARK_COUNTS, /* an account: for a trace's ledger, or for the session's */
+	MARK_STATE,  /* a flush for what was read of the host's state (router/state.h) */
 	MARK_TOLD,   /* the flush after it: what had been counted has been told by then */
 };
 
@@ -29,7 +30,7 @@ struct stream_mark {
 	enum mark_kind kind;
 	uint64_t reader_cookie;   /* of our request to the reader; its mark in the stream repeats it */
 	uint64_t consumer, consumer_cookie;
-	uint64_t trace;           /* 0: for none of them */
+	uint64_t trace;           /* 0: for none of them; MARK_STATE: not a trace, but the work's number */
 	bool seen;                /* its mark came by */
 	uint64_t time;            /* a flush: due once the merged stream is complete up to here */
 	bool answered;            /* MARK_COUNTS: the kernel's counts have come */
@@ -76,6 +77,8 @@ size_t stream_slot_room(const struct router *router);
 int stream_flush(struct router *router, uint64_t consumer, uint64_t cookie);
 /* Calls consumer_filter_due once everything that was committed before now has been told. 0 or -errno. */
 int stream_filter(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie);
+/* Calls state_due with this number once everything that was committed before now has been told. 0 or -errno. */
+int stream_state(struct router *router, uint64_t work);
 int stream_account(struct router *router, uint64_t consumer, uint64_t cookie);
 /* Calls consumer_stats_due once the kernel's counts of its probes are fresh. 0 or -errno. */
 int stream_stats(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie);

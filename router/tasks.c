@@ -5,8 +5,83 @@
 #include <string.h>
 
 /* A table that has reached this size forgets everything and begins anew with what comes: the number of
- * threads of a host is bounded (pid_max is at most 4 Mi), but those that ended are never told apart here. */
+ * threads of a host is bounded (pid_max is at most 4 Mi). */
 #define TASKS_MAX (1U << 20)
+
+/* clone(2) */
+#define FLAG_PARENT      0x8000U
+#define FLAG_THREAD      0x10000U
+#define FLAG_INTO_CGROUP UINT64_C(0x200000000)
+
+/* ---- texts and processes ---- */
+
+static struct task_text *text_make(const char *bytes, size_t size)
+{
+	struct task_text *text = malloc(sizeof(*text) + size + 1);
+
+	if (!text)
+		return NULL;
+	text->references = 1;
+	text->size = (uint32_t)size;
+	memcpy(text->bytes, bytes, size);
+	text->bytes[size] = '\0';
+	return text;
+}
+
+static struct task_text *text_share(struct task_text *text)
+{
+	if (text)
+		text->references++;
+	return text;
+}
+
+static void text_drop(struct task_text **text)
+{
+	if (*text && --(*text)->references == 0)
+		free(*text);
+	*text = NULL;
+}
+
+/* Without memory it isn't known. */
+static void text_set(struct task_text **text, const char *bytes, size_t size)
+{
+	if (*text && (*text)->size == size && memcmp((*text)->bytes, bytes, size) == 0)
+		return;
+	text_drop(text);
+	*text = text_make(bytes, size);
+}
+
+static struct process *process_make(int32_t pid)
+{
+	struct process *process = calloc(1, sizeof(*process));
+
+	if (process) {
+		process->references = 1;
+		process->pid = pid;
+		process->parent = -1;
+	}
+	return process;
+}
+
+static void process_drop(struct process **process)
+{
+	if (*process && --(*process)->references == 0) {
+		text_drop(&(*process)->exe);
+		text_drop(&(*process)->cgroup_path);
+		free(*process);
+	}
+	*process = NULL;
+}
+
+static void process_set(struct task *task, struct process *process)
+{
+	if (process)
+		process->references++;
+	process_drop(&task->process);
+	task->process = process;
+}
+
+/* ---- places ---- */
 
 static size_t place_of(const struct tasks *tasks, int32_t tid)
 {
@@ -33,8 +108,20 @@ int tasks_init(struct tasks *tasks)
 	return tasks->places ? 0 : -ENOMEM;
 }
 
+static void tasks_clear(struct tasks *tasks)
+{
+	for (size_t i = 0; tasks->places && i < tasks->room; i++) {
+		process_drop(&tasks->places[i].process);
+		tasks->places[i].tid = -1;
+	}
+	tasks->count = 0;
+	tasks->dead_count = 0;
+	memset(tasks->recent, 0, sizeof(tasks->recent));
+}
+
 void tasks_release(struct tasks *tasks)
 {
+	tasks_clear(tasks);
 	free(tasks->places);
 	memset(tasks, 0, sizeof(*tasks));
 }
@@ -53,10 +140,8 @@ static int tasks_grow(struct tasks *tasks)
 	struct tasks bigger = { .room = tasks->room * 2 };
 
 	if (tasks->count >= TASKS_MAX) {
-		for (size_t i = 0; i < tasks->room; i++)
-			tasks->places[i].tid = -1;
-		tasks->count = 0;
-		memset(tasks->recent, 0, sizeof(tasks->recent));
+		tasks_clear(tasks);
+		tasks->query_all = true;
 		return 0;
 	}
 	bigger.places = places_create(bigger.room);
@@ -73,31 +158,42 @@ static int tasks_grow(struct tasks *tasks)
 	return 0;
 }
 
-int tasks_set(struct tasks *tasks, int32_t tid, const char *comm, size_t size, bool keep)
+/* The place of an id, which is emptied if somebody else had it before. NULL: no memory. */
+static struct task *take_place(struct tasks *tasks, int32_t tid)
 {
-	struct task *task;
+	struct task *task = find_place(tasks, tid);
 
-	if (tid < 0)
-		return 0;
-	task = find_place(tasks, tid);
-	if (task->tid == tid && keep)
-		return 0;
 	if (task->tid != tid && tasks->count >= tasks->room / 2) {
-		int r = tasks_grow(tasks);
-
-		if (r < 0)
-			return r;
+		if (tasks_grow(tasks) < 0)
+			return NULL;
 		task = find_place(tasks, tid);
 	}
 	if (task->tid != tid)
 		tasks->count++;
-	task->tid = tid;
-	memset(task->comm, 0, sizeof(task->comm));
-	memcpy(task->comm, comm, strnlen(comm, size < sizeof(task->comm) ? size : sizeof(task->comm)));
-	return 0;
+	process_drop(&task->process);
+	*task = (struct task){ .tid = tid };
+	return task;
 }
 
-const struct task *tasks_find_slow(struct tasks *tasks, int32_t tid)
+/* Takes a thread out of the table. Those behind it that stand here only because it stood before them move up. */
+static void give_place(struct tasks *tasks, struct task *task)
+{
+	size_t hole = (size_t)(task - tasks->places), mask = tasks->room - 1;
+
+	process_drop(&task->process);
+	tasks->count--;
+	for (size_t i = (hole + 1) & mask; tasks->places[i].tid != -1; i = (i + 1) & mask) {
+		size_t home = place_of(tasks, tasks->places[i].tid);
+
+		if (((i - home) & mask) < ((i - hole) & mask))
+			continue;
+		tasks->places[hole] = tasks->places[i];
+		hole = i;
+	}
+	tasks->places[hole] = (struct task){ .tid = -1 };
+}
+
+struct task *tasks_find_slow(struct tasks *tasks, int32_t tid)
 {
 	struct task *task;
 
@@ -108,4 +204,438 @@ const struct task *tasks_find_slow(struct tasks *tasks, int32_t tid)
 		return NULL;
 	tasks->recent[(uint32_t)tid % TASKS_RECENT] = task;
 	return task;
+}
+
+static void set_comm(struct task *task, const char *comm, size_t size)
+{
+	memset(task->comm, 0, sizeof(task->comm));
+	memcpy(task->comm, comm, strnlen(comm, size < sizeof(task->comm) ? size : sizeof(task->comm)));
+}
+
+/* ---- what is asked ---- */
+
+bool tasks_owner(const struct tasks *tasks, const struct task *task, uint64_t time, uint32_t uid)
+{
+	return task && tasks_ids_proven(tasks, task, time) && task->ids.uid == uid && task->ids.euid == uid &&
+		task->ids.suid == uid;
+}
+
+int32_t tasks_parent(struct tasks *tasks, const struct process *process)
+{
+	const struct task *task;
+	const struct process *parent;
+
+	/* The first of all, and those of the kernel, have none. */
+	if (process->parent <= 0)
+		return process->parent;
+	task = tasks_find_slow(tasks, process->parent);
+	parent = task ? task->process : NULL;
+	/* One that is younger than its child has got a dead one's number. */
+	if (!parent || parent->flags & PROCESS_DEAD || parent->start > process->start)
+		return -1;
+	return process->parent;
+}
+
+static void query(struct tasks *tasks, int32_t tid)
+{
+	if (tasks->query_count == TASKS_QUERIES)
+		tasks->query_all = true;
+	else
+		tasks->queries[tasks->query_count++] = tid;
+}
+
+/* ---- events ---- */
+
+/* What a child has of the thread that made it. */
+static int inherit(struct tasks *tasks, struct task *task, const struct task *creator, const struct task_fork *fork)
+{
+	struct process *from = creator ? creator->process : NULL;
+	struct process *process;
+
+	if (creator && creator->flags & TASK_IDS) {
+		task->ids = creator->ids;
+		task->flags |= creator->flags & (TASK_IDS | TASK_NO_NEW_IDS);
+		if (tasks_ids_proven(tasks, creator, fork->time))
+			task->proven = fork->time;
+	}
+	if (fork->flags & FLAG_THREAD) {
+		process_set(task, from);
+		return 0;
+	}
+	process = process_make(fork->tid);
+	if (!process)
+		return -ENOMEM;
+	process->start = task->start;
+	if (from) {
+		process->parent = fork->flags & FLAG_PARENT ? from->parent : from->pid;
+		process->flags = from->flags & PROCESS_KERNEL;
+		process->exe = text_share(from->exe);
+		if (!(fork->flags & FLAG_INTO_CGROUP)) {
+			process->cgroup = from->cgroup;
+			process->cgroup_path = text_share(from->cgroup_path);
+		}
+	}
+	process_drop(&task->process);
+	task->process = process;
+	return 0;
+}
+
+int tasks_fork(struct tasks *tasks, const struct task_fork *fork)
+{
+	const struct task *creator = tasks_find(tasks, fork->creator, fork->time);
+	struct task copy = { 0 }, *task;
+	int r;
+
+	if (fork->tid <= 0)
+		return 0;
+	/* Making room may move it. */
+	if (creator) {
+		copy = *creator;
+		if (copy.process)
+			copy.process->references++;
+	}
+	task = take_place(tasks, fork->tid);
+	if (!task) {
+		process_drop(&copy.process);
+		return -ENOMEM;
+	}
+	set_comm(task, fork->comm, fork->comm_size);
+	task->flags = TASK_BORN;
+	task->since = task->seen = task->changed = fork->time;
+	task->start = fork->time + (uint64_t)tasks->boot_offset;
+	r = inherit(tasks, task, creator ? &copy : NULL, fork);
+	if (!task->proven && (tasks->asks || !task->process || !creator))
+		query(tasks, fork->tid);
+	process_drop(&copy.process);
+	return r;
+}
+
+static void note(struct task *task, uint64_t time)
+{
+	task->seen = task->changed = time;
+}
+
+/* A thread that executes takes over the id of its process's first thread, which has ended before. */
+static struct task *take_over(struct tasks *tasks, int32_t tid, int32_t old_tid)
+{
+	struct task *old = tasks_find_slow(tasks, old_tid), *task;
+	struct task copy;
+
+	if (!old)
+		return tasks_find_slow(tasks, tid);
+	copy = *old;
+	copy.tid = tid;
+	old->process = NULL;
+	give_place(tasks, old);
+	task = tasks_find_slow(tasks, tid);
+	if (task) {
+		copy.start = task->start;
+		copy.since = task->since;
+	}
+	task = take_place(tasks, tid);
+	if (task)
+		*task = copy;
+	else
+		process_drop(&copy.process);
+	return task;
+}
+
+int tasks_exec(struct tasks *tasks, uint64_t time, int32_t tid, int32_t old_tid, const char *file, size_t size)
+{
+	struct task *task = tid == old_tid ? tasks_find_slow(tasks, tid) : take_over(tasks, tid, old_tid);
+
+	if (!task)
+		return 0;
+	note(task, time);
+	task->flags &= ~(uint32_t)TASK_DEAD;
+	if (task->process) {
+		task->process->flags &= ~(uint32_t)(PROCESS_DEAD | PROCESS_KERNEL);
+		text_set(&task->process->exe, file, size);
+	}
+	/* What was read after this event knows of it. */
+	if (task->proven < time && !(task->flags & TASK_NO_NEW_IDS))
+		task->proven = 0;
+	if (!task->proven && (tasks->asks || !task->process))
+		query(tasks, tid);
+	return 0;
+}
+
+void tasks_rename(struct tasks *tasks, uint64_t time, int32_t tid, const char *comm, size_t size)
+{
+	struct task *task = tasks_find_slow(tasks, tid);
+
+	if (!task && tid >= 0) {
+		task = take_place(tasks, tid);
+		if (task)
+			query(tasks, tid);
+	}
+	if (!task)
+		return;
+	set_comm(task, comm, size);
+	note(task, time);
+}
+
+void tasks_ids_changed(struct tasks *tasks, uint64_t time, int32_t tid)
+{
+	struct task *task = tasks_find_slow(tasks, tid);
+
+	if (!task)
+		return;
+	note(task, time);
+	if (task->proven < time)
+		task->proven = 0;
+	if (!task->proven && (tasks->asks || !task->process))
+		query(tasks, tid);
+}
+
+void tasks_moved(struct tasks *tasks, uint64_t time, int32_t tid, uint64_t cgroup, const char *path, size_t size)
+{
+	struct task *task = tasks_find_slow(tasks, tid);
+
+	if (!task || !task->process)
+		return;
+	note(task, time);
+	task->process->cgroup = cgroup;
+	text_set(&task->process->cgroup_path, path, size);
+}
+
+/* Threads that ended go when so many more have ended. */
+static void bury(struct tasks *tasks, uint64_t time, int32_t tid)
+{
+	const uint32_t i = tasks->dead_count++ % TASKS_DEAD;
+	struct task *oldest = tasks->dead_count > TASKS_DEAD ? tasks_find_slow(tasks, tasks->dead[i].tid) : NULL;
+
+	if (oldest && oldest->flags & TASK_DEAD && oldest->changed == tasks->dead[i].time)
+		give_place(tasks, oldest);
+	tasks->dead[i].tid = tid;
+	tasks->dead[i].time = time;
+}
+
+void tasks_exit(struct tasks *tasks, uint64_t time, int32_t tid, int last)
+{
+	struct task *task = tasks_find_slow(tasks, tid);
+	struct process *process = task ? task->process : NULL;
+
+	if (!task)
+		return;
+	note(task, time);
+	task->flags |= TASK_DEAD;
+	if (process && (last > 0 || (last < 0 && process->references == 1)))
+		process->flags |= PROCESS_DEAD;
+	bury(tasks, time, tid);
+}
+
+void tasks_doubt(struct tasks *tasks, uint64_t time)
+{
+	if (time > tasks->doubt)
+		tasks->doubt = time;
+	tasks->query_all = true;
+}
+
+/* ---- what was read ---- */
+
+int tasks_set(struct tasks *tasks, int32_t tid, const char *comm, size_t size, bool keep)
+{
+	struct task *task = tid < 0 ? NULL : find_place(tasks, tid);
+
+	if (tid < 0 || (task->tid == tid && keep))
+		return 0;
+	if (task->tid != tid)
+		task = take_place(tasks, tid);
+	if (!task)
+		return -ENOMEM;
+	set_comm(task, comm, size);
+	return 0;
+}
+
+bool tasks_same(const struct task *task, const struct task_read *read)
+{
+	if (!task->start)
+		return true;
+	return task->flags & TASK_BORN ? task->start >= read->start : task->start == read->start;
+}
+
+static int learn_process(struct tasks *tasks, struct task *task, const struct task_read *read)
+{
+	const struct task *first = read->tid == read->pid ? task : tasks_find_slow(tasks, read->pid);
+	struct process *process;
+
+	if (task->process && task->process->pid == read->pid)
+		return 0;
+	if (first && first != task && first->process) {
+		process_set(task, first->process);
+		return 0;
+	}
+	process = process_make(read->pid);
+	if (!process)
+		return -ENOMEM;
+	process->start = read->process_start;
+	process_drop(&task->process);
+	task->process = process;
+	return 0;
+}
+
+static void learn_ids(struct task *task, const struct task_read *read, bool newer)
+{
+	if (!read->has_ids || (!newer && task->flags & TASK_IDS))
+		return;
+	task->ids = read->ids;
+	task->flags |= TASK_IDS;
+	if (!newer)
+		return;
+	task->proven = read->time;
+	task->flags = (task->flags & ~(uint32_t)TASK_NO_NEW_IDS) | (read->no_new_ids ? TASK_NO_NEW_IDS : 0);
+}
+
+static void learn_first(struct process *process, const struct task_read *read, bool newer)
+{
+	if (newer || process->parent < 0)
+		process->parent = read->parent;
+	process->flags = (process->flags & ~(uint32_t)PROCESS_KERNEL) | (read->is_kernel ? PROCESS_KERNEL : 0);
+	if (read->exe && (newer || !process->exe))
+		text_set(&process->exe, read->exe, read->exe_size);
+	if (read->cgroup_path && (newer || !process->cgroup_path)) {
+		process->cgroup = read->cgroup;
+		text_set(&process->cgroup_path, read->cgroup_path, read->cgroup_size);
+	}
+}
+
+static void learn_facts(struct task *task, struct process *process, const struct task_read *read, bool newer)
+{
+	if (newer)
+		memcpy(task->comm, read->comm, sizeof(task->comm));
+	learn_ids(task, read, newer);
+	if (process && read->tid == read->pid)
+		learn_first(process, read, newer);
+}
+
+int tasks_learn(struct tasks *tasks, const struct task_read *read)
+{
+	struct task *task = tasks_find_slow(tasks, read->tid);
+	bool newer;
+	int r;
+
+	/* It began after what was read, which was of the last one of this id. */
+	if (task && task->flags & TASK_BORN && task->since > read->time)
+		return 0;
+	if (!task || !tasks_same(task, read)) {
+		task = take_place(tasks, read->tid);
+		if (!task)
+			return -ENOMEM;
+		memcpy(task->comm, read->comm, sizeof(task->comm));
+	}
+	if (!task->start) {
+		uint64_t exact = read->start + TASKS_TICK_NS;
+
+		task->start = read->start;
+		/* Within a tick the id may have been another's. */
+		task->since = exact > (uint64_t)tasks->boot_offset ? exact - (uint64_t)tasks->boot_offset : 0;
+		if (task->since > read->time)
+			task->since = read->time;
+	}
+	newer = task->changed < read->time;
+	r = learn_process(tasks, task, read);
+	learn_facts(task, task->process, read, newer);
+	if (task->seen < read->time)
+		task->seen = read->time;
+	if (!task->proven && tasks->asks)
+		query(tasks, task->tid);
+	return r;
+}
+
+void tasks_forget(struct tasks *tasks, uint64_t time)
+{
+	for (size_t i = 0; i < tasks->room;) {
+		struct task *task = &tasks->places[i];
+
+		/* Another may have moved up into the place. */
+		if (task->tid > 0 && task->seen < time && !(task->flags & TASK_DEAD))
+			give_place(tasks, task);
+		else
+			i++;
+	}
+}
+
+/* ---- snapshots ---- */
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct tasks_copy *left = a, *right = b;
+
+	return (left->task.tid > right->task.tid) - (left->task.tid < right->task.tid);
+}
+
+static void copy_one(struct tasks *tasks, const struct task *task, struct tasks_copy *ret)
+{
+	*ret = (struct tasks_copy){ .task = *task, .has_process = task->process != NULL };
+	ret->task.process = NULL;
+	if (!task->process)
+		return;
+	ret->process = *task->process;
+	ret->process.parent = tasks_parent(tasks, task->process);
+	(void)text_share(ret->process.exe);
+	(void)text_share(ret->process.cgroup_path);
+}
+
+int tasks_copy_all(struct tasks *tasks, bool scoped, uint32_t uid, uint64_t time, struct tasks_snapshot *ret)
+{
+	struct tasks_snapshot snapshot = { .copies = calloc(tasks->count + 1, sizeof(*snapshot.copies)) };
+
+	if (!snapshot.copies)
+		return -ENOMEM;
+	for (size_t i = 0; i < tasks->room; i++) {
+		const struct task *task = &tasks->places[i];
+
+		/* Id 0 is no thread: what a CPU does when there is none. */
+		if (task->tid > 0 && !(task->flags & TASK_DEAD) && task->since <= time &&
+			(!scoped || tasks_owner(tasks, task, time, uid)))
+			copy_one(tasks, task, &snapshot.copies[snapshot.count++]);
+	}
+	qsort(snapshot.copies, snapshot.count, sizeof(*snapshot.copies), by_tid);
+	*ret = snapshot;
+	return 0;
+}
+
+void tasks_snapshot_release(struct tasks_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->count; i++) {
+		text_drop(&snapshot->copies[i].process.exe);
+		text_drop(&snapshot->copies[i].process.cgroup_path);
+	}
+	free(snapshot->copies);
+	*snapshot = (struct tasks_snapshot){ 0 };
+}
+
+int tasks_snapshot_add(struct tasks_snapshot *snapshot, const struct task_read *read)
+{
+	struct tasks_copy *more = realloc(snapshot->copies, (snapshot->count + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	snapshot->copies = more;
+	more[snapshot->count] = (struct tasks_copy){ .task = { .tid = read->tid, .start = read->start, .seen = read->time } };
+	tasks_copy_learn(&more[snapshot->count++], read, true);
+	return 0;
+}
+
+void tasks_snapshot_sort(struct tasks_snapshot *snapshot)
+{
+	if (snapshot->count)
+		qsort(snapshot->copies, snapshot->count, sizeof(*snapshot->copies), by_tid);
+}
+
+struct tasks_copy *tasks_snapshot_find(const struct tasks_snapshot *snapshot, int32_t tid)
+{
+	const struct tasks_copy key = { .task.tid = tid };
+
+	return snapshot->count ? bsearch(&key, snapshot->copies, snapshot->count, sizeof(key), by_tid) : NULL;
+}
+
+void tasks_copy_learn(struct tasks_copy *copy, const struct task_read *read, bool fresh)
+{
+	if (!copy->has_process) {
+		copy->process = (struct process){ .pid = read->pid, .parent = -1, .start = read->process_start };
+		copy->has_process = true;
+	}
+	learn_facts(&copy->task, &copy->process, read, fresh);
 }

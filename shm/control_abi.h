@@ -44,6 +44,8 @@ enum control_type {
 	CONTROL_SET_SHARED = 16, /* control_set_filter, reply as CONTROL_SET_FILTER: the text is in part for all traces of
 				  * the consumer. A field that only others of their events have makes comparisons
 				  * false, one that none has is an error */
+	CONTROL_CAPTURE = 17,    /* control_capture; reply control_status + fds: the table, the details (shm/state_abi.h); the
+				  * events of traces that were held back begin where the table is of */
 	CONTROL_RESUMED = 14,    /* control_id (id 0); reply control_status: its traces are all back (ATTACH_RESUME) */
 
 	/* router -> reader */
@@ -61,7 +63,9 @@ enum control_type {
 	CONTROL_READER_LIST = 39,   /* control_id (id 0) + fd: the consumer's socket; reply control_status + fd: blob */
 	CONTROL_CONSUMER = 40,      /* control_consumer + fd: the consumer's socket: it attached or left; its process is
 				     * kept out of the trace; reply control_status */
-	CONTROL_NAMES = 41,         /* control_id (id 0); reply control_status + fd: names blob as of now */
+	CONTROL_RUNDOWN = 41,       /* control_rundown, + fd: the consumer's socket, or none for the router's own table;
+				     * reply control_status + fds: the table, the details (shm/state_abi.h), as of now
+				     * and as much as the consumer may see */
 
 	/* operator -> reader, on the session's control socket */
 	CONTROL_SESSION_STATUS = 96, /* control_id; reply control_session_status */
@@ -131,6 +135,8 @@ enum control_attach_flag {
 	ATTACH_RESUME = 1 << 2,       /* it was attached to this session's last router, and has seen all up to
 				       * the place that it names; CONTROL_RESUMED ends its return */
 	ATTACH_INCLUDE_SELF = 1 << 1, /* do not keep this consumer's own process out of the trace */
+	ATTACH_HOLD = 1 << 3,         /* traces that are enabled give nothing until the first CONTROL_CAPTURE */
+	ATTACH_PROCESS = 1 << 4,      /* events tell of their process: struct record_process */
 };
 
 struct control_attach {
@@ -230,6 +236,24 @@ struct control_probe_close {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct control_probe_close) == 32, "control probe close");
+
+/* The state of the host's processes (shm/state_abi.h). */
+struct control_capture {
+	struct control_header header;
+	uint32_t what; /* enum state_what */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct control_capture) == 24, "control capture");
+
+#define CONTROL_RUNDOWN_IDS 256
+
+struct control_rundown {
+	struct control_header header;
+	uint32_t what;     /* enum state_what; of the router's own, processes alone */
+	uint32_t id_count; /* threads to read; 0: all */
+	int32_t ids[CONTROL_RUNDOWN_IDS];
+};
+_Static_assert(sizeof(struct control_rundown) == 24 + 4 * CONTROL_RUNDOWN_IDS, "control rundown");
 
 struct control_set_filter {
 	struct control_header header;

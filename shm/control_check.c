@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/exit_status.h"
 #include "shm/ring_abi.h"
+#include "shm/state_abi.h"
 
 #include <errno.h>
 #include <string.h>
@@ -46,7 +47,7 @@ struct layout {
 #define STATUS(type) VALUE(type, status, EXIT_DONE, EXIT_LOST)
 
 #define SESSION_FLAGS (SESSION_RECORDED | SESSION_FALLBACK)
-#define ATTACH_FLAGS  (ATTACH_ALL_EVENTS | ATTACH_INCLUDE_SELF | ATTACH_RESUME)
+#define ATTACH_FLAGS  (ATTACH_ALL_EVENTS | ATTACH_INCLUDE_SELF | ATTACH_RESUME | ATTACH_HOLD | ATTACH_PROCESS)
 
 static const struct layout layout_empty = { .size = sizeof(struct control_router_hello) };
 static const struct layout layout_id = { .size = sizeof(struct control_id) };
@@ -86,6 +87,17 @@ static const struct layout layout_set_filter = {
 static const struct layout layout_set_enabled = {
 	.size = sizeof(struct control_set_enabled),
 	.values = { VALUE(control_set_enabled, enabled, 0, 1), ZERO(control_set_enabled, reserved) },
+};
+static const struct layout layout_capture = {
+	.size = sizeof(struct control_capture),
+	.values = { VALUE(control_capture, what, 1, STATE_WANT_ALL), ZERO(control_capture, reserved) },
+};
+static const struct layout layout_rundown = {
+	.size = sizeof(struct control_rundown),
+	.values = {
+		VALUE(control_rundown, what, 1, STATE_WANT_ALL),
+		VALUE(control_rundown, id_count, 0, CONTROL_RUNDOWN_IDS),
+	},
 };
 static const struct layout layout_consumer = {
 	.size = sizeof(struct control_consumer),
@@ -221,6 +233,7 @@ static const struct row rows[] = {
 	{ CONTROL_LEDGER, &layout_id, 0, 0, &layout_ledger, 0 },
 	{ CONTROL_EXPLAIN, &layout_id, 0, 0, &layout_explained, 0 },
 	{ CONTROL_RESUMED, &layout_id, 0, 0, &layout_status, 0 },
+	{ CONTROL_CAPTURE, &layout_capture, 0, 0, &layout_status, 2 },
 	{ CONTROL_ROOM, &layout_id, 0, 0, &layout_status, 0 },
 
 	{ CONTROL_ROUTER, &layout_empty, 0, 0, &layout_router_welcome, 7 },
@@ -233,7 +246,7 @@ static const struct row rows[] = {
 	{ CONTROL_READER_FLUSH, &layout_id, 0, 0, &layout_status, 0 },
 	{ CONTROL_READER_LIST, &layout_id, 1, 1, &layout_status, 1 },
 	{ CONTROL_CONSUMER, &layout_consumer, 1, 1, &layout_status, 0 },
-	{ CONTROL_NAMES, &layout_id, 0, 0, &layout_status, 1 },
+	{ CONTROL_RUNDOWN, &layout_rundown, 0, 1, &layout_status, 2 },
 
 	{ CONTROL_SESSION_STATUS, &layout_id, 0, 0, &layout_session_status, 0 },
 	{ CONTROL_SESSION_STOP, &layout_id, 0, 0, &layout_status, 0 },

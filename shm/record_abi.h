@@ -16,7 +16,7 @@
 enum record_kind {
 	RECORD_EVENT = 1,
 	RECORD_LOST = 2,    /* struct record_lost */
-	RECORD_STATE = 3,   /* reserved for the rundown */
+	RECORD_STATE = 3,   /* never in a ring: state comes in blobs of its own (shm/state_abi.h) */
 	RECORD_GAP = 4,     /* struct record_lost: the router was restarted */
 	RECORD_END = 5,     /* struct record_end: the session is over, nothing follows */
 	RECORD_FLUSHED = 6, /* struct record_flushed: all up to its time has been delivered */
@@ -29,6 +29,7 @@ enum record_flag {
 	RECORD_COMM = 1 << 1,    /* comm is known */
 	RECORD_SUSPECT = 1 << 2, /* text source: a string may hold forged parts */
 	RECORD_PARTIAL = 1 << 3, /* text source: the line was cut by the kernel */
+	RECORD_PROCESS = 1 << 4, /* behind the payload, at a multiple of 8, stands a struct record_process */
 };
 
 #define RECORD_ALIGN      8
@@ -48,6 +49,26 @@ struct record_header {
 	char comm[RECORD_COMM_SIZE];
 };
 _Static_assert(sizeof(struct record_header) == 48, "record header");
+
+enum record_process_flag {
+	PROCESS_PROVEN = 1 << 0,     /* it is known for sure that the event is this thread's */
+	PROCESS_HAS_IDS = 1 << 1,    /* users and groups are known */
+	PROCESS_IDS_PROVEN = 1 << 2, /* and for sure */
+	PROCESS_KNOWN = 1 << 3,      /* the process is known: what follows says more than nothing */
+	PROCESS_IS_KERNEL = 1 << 4,  /* a thread of the kernel */
+};
+
+/* Who an event is of, for a consumer that asked for it (ATTACH_PROCESS). */
+struct record_process {
+	uint32_t flags;  /* enum record_process_flag */
+	int32_t pid;     /* the kernel's tgid; -1: not known */
+	int32_t parent;  /* -1: not known */
+	uint32_t uid, euid, suid, gid, egid;
+	uint64_t start;  /* ns, CLOCK_BOOTTIME; 0: not known */
+	uint64_t cgroup; /* its id in the unified hierarchy; 0: not known */
+	uint32_t exe_size, cgroup_size; /* texts behind this: the executable, the cgroup's path */
+};
+_Static_assert(sizeof(struct record_process) == 56, "process of an event");
 
 enum lost_source {
 	LOST_KERNEL = 1,      /* overrun of the kernel's ring of one CPU: may or may not have been the consumer's */

@@ -60,7 +60,7 @@ class Endings(harness.TestCase):
         """The pid of a private session's daemon."""
         parent_of = harness.parents()
         found = [pid for pid in parent_of if harness.descends(pid, process.pid, parent_of)
-                 and name in harness.read_lines(pathlib.Path("/proc", str(pid), "cmdline"))[0].split("\0")[0]]
+                 and harness.read_lines(pathlib.Path("/proc", str(pid), "comm")) == [name]]
         self.assertEqual(len(found), 1, name)
         return found[0]
 

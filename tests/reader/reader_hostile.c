@@ -104,7 +104,7 @@ static void test_every_type_in_every_state(void **state)
 		{ CONTROL_PROBE_CLOSE, sizeof(struct control_probe_close) },
 		{ CONTROL_ACCOUNT, sizeof(struct control_id) },
 		{ CONTROL_READER_FLUSH, sizeof(struct control_id) },
-		{ CONTROL_NAMES, sizeof(struct control_id) },
+		{ CONTROL_RUNDOWN, sizeof(struct control_rundown) },
 	};
 	struct session session;
 
@@ -124,6 +124,8 @@ static void test_every_type_in_every_state(void **state)
 		control_header_init((void *)bytes, (uint16_t)type, size, 1);
 		if (type == CONTROL_PROBE_CREATE)
 			((struct control_create *)bytes)->kind = PROBE_TRACEPOINT;
+		if (type == CONTROL_RUNDOWN)
+			((struct control_rundown *)bytes)->what = 1;
 		/* Before the hello nothing but the hello. */
 		assert_true(hangs_up(&session, false, bytes, size, NULL, 0));
 		if (hangs_up(&session, true, bytes, size, NULL, 0) == row)

@@ -370,14 +370,14 @@ static void assert_comm(const struct record_header *record, const char *name)
 }
 
 /* The session's own use of an event: this one renames its thread. */
-static void rename_thread(void *context, const struct schema *schema, const void *payload, size_t size)
+static void rename_thread(void *context, const struct own_event *own)
 {
 	struct fixture *f = context;
 	struct payload event;
 
-	(void)schema;
-	assert_int_equal(size, sizeof(event));
-	memcpy(&event, payload, sizeof(event));
+	assert_int_equal(own->size, sizeof(event));
+	memcpy(&event, own->payload, sizeof(event));
+	assert_int_equal(own->tid, event.pid);
 	assert_int_equal(tasks_set(&f->fanout.tasks, event.pid, "after", sizeof("after"), false), 0);
 }
 
