@@ -128,6 +128,8 @@ static int observation_run_traces(struct observation *o)
 		status = attachment_enable(&o->attachment, true);
 	if (status != 0)
 		return status;
+	if (o->watch)
+		watch_start(o->watch);
 	if (o->options->duration > 0)
 		o->intake.deadline = monotonic_now() + o->options->duration;
 	if (o->intake.command)

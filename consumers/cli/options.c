@@ -143,7 +143,7 @@ static const char *options_watch_contradiction(const struct options *options)
 	bool of_folder = options->action && strcmp(options->action, "files") == 0;
 
 	if (!options->action)
-		return "what shall be watched? Give exec, connect or listen";
+		return "what shall be watched? Give exec, connect, listen or files DIR";
 	if (of_folder && !options->file)
 		return "which folder? Give it, as in tracefan watch files /etc";
 	if (!of_folder && options->file)

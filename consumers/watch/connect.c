@@ -148,7 +148,7 @@ static int connect_trace_addresses(struct watch *watch)
 
 	if (r == 0 || !observer_may_do_without(watch, r))
 		return r;
-	r = observer_library(watch, "connect " SOCKET_FETCH(2) " length=$arg3:s32", &fetched, connect_called);
+	r = observer_library(watch, "connect " SOCKET_FETCH(2) " length=$arg3:s32", &fetched, connect_called, watch);
 	calls = r == 0;
 	if (r < 0 && !observer_may_do_without(watch, r))
 		return r;

@@ -448,7 +448,7 @@ static int exec_trace_calls(struct watch *watch)
 		if (kernel && !rows[i].in_kernel)
 			break;
 		r = rows[i].in_kernel ? observer_trace(watch, rows[i].place, &shape, exec_called) :
-					observer_library(watch, rows[i].place, &shape, exec_called);
+					observer_library(watch, rows[i].place, &shape, exec_called, watch);
 		if (r < 0 && !observer_may_do_without(watch, r))
 			return r;
 		kernel |= r == 0 && rows[i].in_kernel;

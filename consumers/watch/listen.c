@@ -4,9 +4,9 @@
  * kept until then: by the socket where a kprobe sees it, otherwise by the process's descriptor. */
 #include "consumers/watch/observer.h"
 
-#include "consumers/watch/proc.h"
 #include "consumers/watch/socket.h"
 #include "consumers/watch/table.h"
+#include "consumers/watch/task.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,9 +15,6 @@
 
 #define LISTEN_CALLS   4096  /* threads that are inside bind or listen at a time */
 #define LISTEN_BOUND   65536 /* sockets */
-#define LISTEN_THREADS 65536
-
-#define LISTEN_CLONE_FILES 0x400
 
 struct listen_fetched {
 	struct socket_fetched address;
@@ -58,16 +55,6 @@ static const struct tfan_member listen_socket_members[] = {
 	{ TFAN_MEMBER(struct listen_value, value), .field = "socket" },
 };
 
-struct listen_cloned {
-	int pid;
-	uint64_t clone_flags;
-};
-
-static const struct tfan_member listen_cloned_members[] = {
-	{ TFAN_MEMBER(struct listen_cloned, pid) },
-	{ TFAN_MEMBER(struct listen_cloned, clone_flags) },
-};
-
 /* A thread is in one call at a time. */
 struct listen_call {
 	struct table_entry entry; /* by thread */
@@ -78,18 +65,13 @@ struct listen_call {
 };
 
 struct listen_bound {
-	struct table_entry entry; /* by socket, or by descriptor and the thread that its table goes by */
+	struct table_entry entry; /* by socket, or by table of descriptors and descriptor */
 	struct socket_address address;
 };
 
-/* Threads that share their descriptors go by one of them. */
-struct listen_thread {
-	struct table_entry entry; /* by thread */
-	uint64_t table;
-};
-
 struct listen_state {
-	struct table calls, bound, threads;
+	struct table calls, bound;
+	struct task_set tasks;
 };
 
 static void listen_release(struct table_entry *entry)
@@ -97,47 +79,12 @@ static void listen_release(struct table_entry *entry)
 	free(entry);
 }
 
-/* ---- whose descriptors ---- */
-
-static void listen_share(struct listen_state *state, uint64_t thread, uint64_t with)
-{
-	struct listen_thread *shared = calloc(1, sizeof(*shared));
-
-	if (!shared)
-		return;
-	shared->table = with;
-	table_put(&state->threads, thread, &shared->entry);
-}
-
-/* Of a thread that was there before we were, /proc says which process it is of. */
-static uint64_t listen_table_of(struct listen_state *state, uint64_t thread)
-{
-	const struct listen_thread *known = (const struct listen_thread *)table_find(&state->threads, thread);
-	int process;
-
-	if (known)
-		return known->table;
-	process = proc_process((int)thread);
-	listen_share(state, thread, process > 0 ? (uint64_t)process : thread);
-	return process > 0 ? (uint64_t)process : thread;
-}
-
 static uint64_t listen_key(struct listen_state *state, const struct listen_call *call, const struct tfan_event *event)
 {
 	/* A kernel's address has its high bits set, a thread's number has not. */
 	if (call->socket)
 		return call->socket;
-	return listen_table_of(state, (uint64_t)tfan_event_pid(event)) << 32 | (uint32_t)call->fd;
-}
-
-static void listen_cloned(void *context, const struct tfan_event *event, const void *filled)
-{
-	const struct listen_cloned *cloned = filled;
-	struct listen_state *state = ((struct watch *)context)->state;
-	uint64_t child = (uint64_t)cloned->pid;
-
-	listen_share(state, child,
-		cloned->clone_flags & LISTEN_CLONE_FILES ? listen_table_of(state, (uint64_t)tfan_event_pid(event)) : child);
+	return task_files(&state->tasks, tfan_event_pid(event)) << 32 | (uint32_t)call->fd;
 }
 
 /* ---- calls ---- */
@@ -271,7 +218,6 @@ static int listen_trace_addresses(struct watch *watch)
 {
 	static const struct tfan_shape fetched = TFAN_SHAPE(struct listen_fetched, listen_fetched_members);
 	static const struct tfan_shape socket = TFAN_SHAPE(struct listen_value, listen_socket_members);
-	static const struct tfan_shape cloned = TFAN_SHAPE(struct listen_cloned, listen_cloned_members);
 	int r = observer_trace(watch, "kprobe:security_socket_bind " SOCKET_FETCH(2) " socket=$arg1:u64 length=$arg3:s32", &fetched,
 		listen_bind_addressed);
 
@@ -279,9 +225,9 @@ static int listen_trace_addresses(struct watch *watch)
 		return observer_trace(watch, "kprobe:security_socket_listen socket=$arg1:u64", &socket, listen_on_socket);
 	if (!observer_may_do_without(watch, r))
 		return r;
-	r = observer_library(watch, "bind " SOCKET_FETCH(2) " socket=\\0:u64 length=$arg3:s32", &fetched, listen_bind_called);
+	r = observer_library(watch, "bind " SOCKET_FETCH(2) " socket=\\0:u64 length=$arg3:s32", &fetched, listen_bind_called, watch);
 	if (r == 0)
-		r = observer_trace(watch, "tracepoint:task:task_newtask", &cloned, listen_cloned);
+		r = task_set_trace(watch, &((struct listen_state *)watch->state)->tasks);
 	if (r < 0 && !observer_may_do_without(watch, r))
 		return r;
 	observer_note(watch, r == 0 ? "addresses of others than TCP are taken from calls of the C library's bind; of programs that call the "
@@ -328,7 +274,7 @@ static int listen_open(struct watch *watch, const char *folder, int *ret_folder_
 	watch->state = state;
 	if (!state || table_init(&state->calls, LISTEN_CALLS, listen_release) < 0 ||
 		table_init(&state->bound, LISTEN_BOUND, listen_release) < 0 ||
-		table_init(&state->threads, LISTEN_THREADS, listen_release) < 0)
+		task_set_init(&state->tasks, false) < 0)
 		return -ENOMEM;
 	return listen_trace(watch);
 }
@@ -341,7 +287,7 @@ static void listen_close(void *context)
 		return;
 	table_free(&state->calls);
 	table_free(&state->bound);
-	table_free(&state->threads);
+	task_set_free(&state->tasks);
 	free(state);
 }
 
@@ -351,7 +297,7 @@ static void listen_lost(void *context)
 
 	table_clear(&state->calls);
 	table_clear(&state->bound);
-	table_clear(&state->threads);
+	task_set_forget(&state->tasks);
 }
 
 const struct observer observer_listen = {

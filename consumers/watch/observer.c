@@ -69,9 +69,14 @@ void observer_note(struct watch *watch, const char *text)
 
 int observer_trace(struct watch *watch, const char *place, const struct tfan_shape *shape, tfan_handler handler)
 {
+	return observer_trace_for(watch, place, shape, handler, watch);
+}
+
+int observer_trace_for(struct watch *watch, const char *place, const struct tfan_shape *shape, tfan_handler handler, void *context)
+{
 	struct tfan_trace *trace;
 
-	return tfan_trace_bind(watch->tfan, place, shape, handler, watch, &trace);
+	return tfan_trace_bind(watch->tfan, place, shape, handler, context, &trace);
 }
 
 /* Quotes what the notation would read otherwise. The caller's to free; NULL: no memory. */
@@ -92,7 +97,8 @@ static char *observer_quoted(const char *path)
 	return quoted;
 }
 
-int observer_library(struct watch *watch, const char *function, const struct tfan_shape *shape, tfan_handler handler)
+int observer_library(struct watch *watch, const char *function, const struct tfan_shape *shape, tfan_handler handler,
+	void *context)
 {
 	char *path, *place = NULL;
 	int r = -ENOMEM;
@@ -101,7 +107,7 @@ int observer_library(struct watch *watch, const char *function, const struct tfa
 		return -ENOENT;
 	path = observer_quoted(watch->library);
 	if (path && asprintf(&place, "uprobe:%s:%s", path, function) >= 0)
-		r = observer_trace(watch, place, shape, handler);
+		r = observer_trace_for(watch, place, shape, handler, context);
 	free(place);
 	free(path);
 	return r;

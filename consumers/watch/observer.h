@@ -17,11 +17,12 @@ struct observer {
 	bool of_folder;
 	/* Makes state and traces. Returns 0 or a negative errno, as watch_open. */
 	int (*open)(struct watch *watch, const char *folder, int *ret_folder_error);
+	void (*start)(void *state); /* NULL: nothing to do */
 	void (*close)(void *state); /* takes half-built state */
 	void (*lost)(void *state);
 };
 
-extern const struct observer observer_exec, observer_connect, observer_listen;
+extern const struct observer observer_exec, observer_connect, observer_listen, observer_files;
 
 /* ---- records ---- */
 
@@ -40,8 +41,11 @@ void observer_note(struct watch *watch, const char *text);
 
 /* [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... as tfan_trace_bind takes it; context is the watch. Returns 0 or a negative errno. */
 int observer_trace(struct watch *watch, const char *place, const struct tfan_shape *shape, tfan_handler handler);
+/* With another context. */
+int observer_trace_for(struct watch *watch, const char *place, const struct tfan_shape *shape, tfan_handler handler, void *context);
 /* The same of a function of the C library, with the arguments to fetch behind its name. */
-int observer_library(struct watch *watch, const char *function, const struct tfan_shape *shape, tfan_handler handler);
+int observer_library(struct watch *watch, const char *function, const struct tfan_shape *shape, tfan_handler handler,
+	void *context);
 /* The first of the places that can be had, NULL-ended. */
 int observer_first(struct watch *watch, const char *const *places, const struct tfan_shape *shape, tfan_handler handler);
 /* Whether the last failure means that this machine, or this user, does not have it, and another way may be tried. */

@@ -11,6 +11,7 @@ static const struct observer *const observers[] = {
 	&observer_exec,
 	&observer_connect,
 	&observer_listen,
+	&observer_files,
 };
 
 #define OBSERVERS (sizeof(observers) / sizeof(observers[0]))
@@ -60,6 +61,12 @@ int watch_open(struct tfan *tfan, const char *what, const char *folder, const st
 	}
 	*ret = watch;
 	return 0;
+}
+
+void watch_start(struct watch *watch)
+{
+	if (watch->observer->start)
+		watch->observer->start(watch->state);
 }
 
 void watch_close(struct watch *watch)

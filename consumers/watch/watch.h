@@ -63,6 +63,8 @@ struct watch;
  * it is -EINVAL (no such kind, a folder missing or too many), -ENOMEM, or *ret_folder_error: the folder's errno. */
 int watch_open(struct tfan *tfan, const char *what, const char *folder, const struct watch_sink *sink, struct watch **ret,
 	int *ret_folder_error);
+/* Once the traces are enabled, and before a command is let go: looks at what is there already. */
+void watch_start(struct watch *watch);
 /* Before the connection is closed, whose traces they stay. Takes NULL. */
 void watch_close(struct watch *watch);
 

@@ -110,7 +110,9 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("tracefan session "), {"start", "stop", "flush", "list"})
 
     def test_what_is_watched(self):
-        self.assertEqual(self.complete("tracefan watch "), {"exec", "connect", "listen"})
+        self.assertEqual(self.complete("tracefan watch "), {"exec", "connect", "listen", "files"})
+        os.mkdir(pathlib.Path(self.folder.name, "x.dir"))
+        self.assertEqual(self.complete("tracefan watch files x"), {"x.dir"})
 
     def test_values(self):
         self.assertEqual(self.complete("tracefan trace -o "), {"text", "json"})
