@@ -155,7 +155,9 @@ static void log_refusal(struct reader *reader, const struct control_failure *fai
 	}
 	if (reader->refusals++ < REFUSALS_MAX)
 		log_note("refused: %s", failure->message);
-	else if (reader->refusals == REFUSALS_MAX + 1)
+	else
+		log_debug("refused: %s", failure->message);
+	if (reader->refusals == REFUSALS_MAX + 1)
 		log_note("refused: more, which are told of again in %d seconds",
 			(int)(REFUSALS_WINDOW / 1000000000));
 }
@@ -239,6 +241,9 @@ static int create_probe(struct reader *reader, const struct control_message *mes
 	}
 	status = reader->provider->ops->create(
 		reader->provider, create, target, created, &reply->failure);
+	/* Mostly a mistake of the user's, who is told. */
+	if (status)
+		log_debug("refused: %s", reply->failure.message);
 	if (status || users_own(&reader->users, reply->owner, created->id) == 0)
 		return status;
 	created->format = close_fd(created->format);
