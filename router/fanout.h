@@ -111,7 +111,9 @@ struct fanout {
 	/* Called before the first of the session's own events that is not older than this, which changes the tasks. */
 	uint64_t snapshot_due; /* ns; UINT64_MAX: never */
 	void (*snapshot)(void *context);
-	struct outlet *dirty;
+	struct outlet *dirty, **dirty_end; /* in the order in which they are woken */
+	uint64_t woken_until; /* ns: as if the last consumer had been woken then, each at its time */
+	uint64_t held;        /* ns: since when somebody has waited to be woken; 0: nobody waits */
 	uint64_t last_time; /* of the last event told */
 	uint64_t decoded, undecodable;
 	uint64_t unrouted;  /* decoded, of a kind that nobody asked for */
@@ -163,7 +165,10 @@ void fanout_touch(struct fanout *fanout, struct outlet *outlet);
 /* Publishes every ring that was written. Who sleeps may be left asleep until fanout_wake, which has to come
  * before this process sleeps. */
 void fanout_publish(struct fanout *fanout);
-void fanout_wake(struct fanout *fanout);
+/* Wakes those who sleep and have something to read, those that waited longest first; `now` in ns. Where very many
+ * sleep and wake, the rest wait for their turn, 16 ms at most; returns when that comes, UINT64_MAX: nobody
+ * waits. */
+uint64_t fanout_wake(struct fanout *fanout, uint64_t now);
 /* An outlet goes away. */
 void fanout_forget(struct fanout *fanout, struct outlet *outlet);
 

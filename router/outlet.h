@@ -92,9 +92,9 @@ void outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie, ui
 void outlet_end(struct outlet *outlet, const struct record_end *end);
 
 /* Writes what is due and makes everything visible. A consumer that sleeps is woken when much has come since it
- * was last woken. Returns 0 or -errno. */
+ * was last woken. Returns as outlet_wake. */
 int outlet_publish(struct outlet *outlet);
-/* Wakes the consumer if it sleeps and was not woken for what is visible. Returns 0 or -errno. */
+/* Wakes the consumer if it sleeps and was not woken for what is visible. Returns 1 (woken), 0 (no need) or -errno. */
 int outlet_wake(struct outlet *outlet);
 
 /* Bytes of events that find room, by the consumer's own word. */

@@ -211,11 +211,22 @@ static bool waits_for_consumers(struct router *router)
 	return router->awaited && !router->stop;
 }
 
+/* ms, for poll(2); -1: `deadline` is UINT64_MAX, never. */
 static int ms_until(uint64_t deadline)
 {
 	uint64_t now = router_now();
 
+	if (deadline == UINT64_MAX)
+		return -1;
 	return now >= deadline ? 0 : (int)((deadline - now) / 1000000 + 1);
+}
+
+/* Wakes those who sleep, before this process does for `sleep` ms (-1: for ever). Returns for how long it may. */
+static int wake_others(struct router *router, int sleep)
+{
+	const int due = ms_until(stream_wake(router));
+
+	return due >= 0 && (sleep < 0 || due < sleep) ? due : sleep;
 }
 
 /* How long the loop may sleep (ms, -1: for ever). */
@@ -255,7 +266,7 @@ static int loop(struct router *router)
 			take_stream(router);
 		sleep = sleep_time(router);
 		if (sleep)
-			stream_wake(router);
+			sleep = wake_others(router, sleep);
 		n = epoll_wait(router->epoll_fd, events, 64, sleep);
 		if (n < 0 && errno != EINTR)
 			return -errno;

@@ -74,11 +74,11 @@ static void publish(struct router *router)
 	stream->done_count = 0;
 }
 
-void stream_wake(struct router *router)
+uint64_t stream_wake(struct router *router)
 {
 	router->stream.asleep = 0;
-	fanout_wake(&router->fanout);
 	(void)pool_reader_wake(&router->pool);
+	return fanout_wake(&router->fanout, router_now());
 }
 
 /* The reader waits when it has no slot left, so it is better woken for half of the pool than for one. */
@@ -617,7 +617,7 @@ static int replay_take(struct router *router)
 		(void)text_join_flush(&router->stream.text, text_joined, router);
 	flushes_settle(router);
 	publish(router);
-	stream_wake(router);
+	(void)stream_wake(router);
 	return router->stream.stalled ? 0 : r;
 }
 
@@ -645,6 +645,6 @@ int stream_take(struct router *router)
 	publish(router);
 	router->stream.asleep += bytes;
 	if (must_wake(router))
-		stream_wake(router);
+		(void)stream_wake(router);
 	return r;
 }

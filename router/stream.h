@@ -66,8 +66,9 @@ void stream_release(struct router *router);
  * empty, -EBADMSG when the reader broke the layout. */
 int stream_take(struct router *router);
 /* Wakes everybody who sleeps and has something to read, or a slot to fill. Has to come before the router sleeps;
- * while it works, stream_take sees to it from time to time. */
-void stream_wake(struct router *router);
+ * while it works, stream_take sees to it from time to time. Returns when (ns) it has to be called again, for those whose
+ * turn has not come; UINT64_MAX: there are none. */
+uint64_t stream_wake(struct router *router);
 
 /* Recordings: bytes that the events of one slot can come to in a ring. */
 size_t stream_slot_room(const struct router *router);

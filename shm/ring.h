@@ -104,10 +104,10 @@ void ring_writer_make_room(struct ring_writer *writer, size_t size);
 void ring_writer_show(struct ring_writer *writer);
 
 /* Wakes the consumer if it sleeps and something was made visible since the last call. Before the
- * writer itself sleeps this must follow ring_writer_show. Returns 0 or -errno. */
+ * writer itself sleeps this must follow ring_writer_show. Returns 1 (signalled), 0 (no need) or -errno. */
 int ring_writer_wake(struct ring_writer *writer);
 
-/* Both. */
+/* Both. Returns 0 or -errno. */
 int ring_writer_publish(struct ring_writer *writer);
 
 /* Bytes that are visible and that a sleeping consumer was not woken for. */

@@ -289,19 +289,24 @@ void ring_writer_show(struct ring_writer *writer)
 int ring_writer_wake(struct ring_writer *writer)
 {
 	const struct ring_cursor *cursor = writer->cursor.base;
+	int r;
 
 	if (writer->announced == writer->published)
 		return 0;
 	writer->announced = writer->published;
 	if (!wake_needed(&cursor->sleeps, &writer->signalled))
 		return 0;
-	return wake_signal(writer->wake_fd);
+	r = wake_signal(writer->wake_fd);
+	return r < 0 ? r : 1;
 }
 
 int ring_writer_publish(struct ring_writer *writer)
 {
+	int r;
+
 	ring_writer_show(writer);
-	return ring_writer_wake(writer);
+	r = ring_writer_wake(writer);
+	return r < 0 ? r : 0;
 }
 
 uint64_t ring_writer_used(struct ring_writer *writer)

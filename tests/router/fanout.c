@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "router/filter.h"
 #include "router/kept.h"
+#include "shm/wake.h"
 #include "tests/shm/ring_pair.h"
 
 #include <stdio.h>
@@ -834,17 +835,61 @@ static void dirty_rings(void **state)
 	(void)live_trace(f, 2, 1, NULL);
 	emit(f, 10, 0, 1);
 	emit(f, 10, 0, 2);
-	assert_ptr_equal(f->fanout.dirty, &f->outlets[1]);
-	assert_ptr_equal(f->outlets[1].next_dirty, &f->outlets[0]);
-	assert_null(f->outlets[0].next_dirty);
-	fanout_forget(&f->fanout, &f->outlets[0]);
-	assert_ptr_equal(f->fanout.dirty, &f->outlets[1]);
+	assert_ptr_equal(f->fanout.dirty, &f->outlets[0]);
+	assert_ptr_equal(f->outlets[0].next_dirty, &f->outlets[1]);
 	assert_null(f->outlets[1].next_dirty);
-	fanout_wake(&f->fanout);
+	fanout_forget(&f->fanout, &f->outlets[1]);
+	assert_ptr_equal(f->fanout.dirty, &f->outlets[0]);
+	assert_null(f->outlets[0].next_dirty);
+	assert_true(fanout_wake(&f->fanout, 0) == UINT64_MAX);
 	assert_null(f->fanout.dirty);
 	emit(f, 20, 0, 3);
-	assert_true(f->outlets[1].dirty);
-	fanout_wake(&f->fanout);
+	assert_true(f->outlets[0].dirty);
+	assert_true(fanout_wake(&f->fanout, 0) == UINT64_MAX);
+}
+
+/* Consumers that sleep again and again are woken in turn, and no more often than is good for all. */
+static void woken_in_turn(void **state)
+{
+	struct fixture *f = *state;
+	const struct record_header *record;
+	const uint64_t now = 1000000000;
+	uint64_t due = UINT64_MAX;
+	unsigned int woken = 0;
+
+	(void)live_trace(f, 1, 0, NULL);
+	(void)live_trace(f, 2, 1, NULL);
+	while (due == UINT64_MAX) {
+		for (int i = 0; i < CONSUMERS; i++) {
+			while (ring_reader_next(&f->readers[i], &record) == 1)
+				;
+			assert_true(ring_reader_prepare_sleep(&f->readers[i]));
+		}
+		emit(f, 10 + woken, 0, 1);
+		fanout_publish(&f->fanout);
+		due = fanout_wake(&f->fanout, now);
+		for (int i = 0; i < CONSUMERS; i++)
+			woken += wake_clear(f->readers[i].wake_fd) == 0;
+		assert_in_range(woken, 1, 1000);
+	}
+	/* Who is left has its turn before who comes now. */
+	assert_in_range(due, now + 1, now + 1000000);
+	assert_true(fanout_wake(&f->fanout, due - 1) == due);
+	assert_non_null(f->fanout.dirty);
+	assert_int_equal(ring_reader_next(&f->readers[0], &record), 1);
+	assert_int_equal(ring_reader_next(&f->readers[0], &record), 0);
+	assert_true(ring_reader_prepare_sleep(&f->readers[0]));
+	emit(f, 1000, 0, 1);
+	fanout_publish(&f->fanout);
+	assert_true(fanout_wake(&f->fanout, due) > due);
+	assert_int_equal(wake_clear(f->readers[1].wake_fd), woken % 2 ? 0 : -EAGAIN);
+	assert_int_equal(wake_clear(f->readers[0].wake_fd), woken % 2 ? -EAGAIN : 0);
+	/* Nobody waits for long, whatever went before. */
+	f->fanout.woken_until += 1000000000;
+	due = fanout_wake(&f->fanout, due);
+	assert_in_range(due, now + 1, now + 17000000);
+	assert_true(fanout_wake(&f->fanout, due) == UINT64_MAX);
+	assert_null(f->fanout.dirty);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -877,6 +922,7 @@ int main(void)
 		TEST(all_events),
 		cmocka_unit_test(lines_of_text),
 		TEST(dirty_rings),
+		TEST(woken_in_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
