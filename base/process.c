@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/securebits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +27,28 @@ static int drop_groups(gid_t gid)
 	return setgroups(0, NULL) < 0 ? -errno : 0;
 }
 
+/* What no execve(2) is to give back. Both need CAP_SETPCAP, which goes with uid 0, so it comes before either step; without
+ * it the sets can't be used anyway, since no-new-privs is set. */
+static void lock_capabilities(void)
+{
+	int bits = prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
+
+	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+	if (bits >= 0)
+		(void)prctl(PR_SET_SECUREBITS,
+			(unsigned long)bits | SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+				SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+			0, 0, 0);
+}
+
 int process_drop_ids(uid_t uid, gid_t gid)
 {
 	uid_t ruid, euid, suid;
 	gid_t rgid, egid, sgid;
 	int r;
 
+	lock_capabilities();
 	if (geteuid() == 0) {
 		r = drop_groups(gid);
 		if (r < 0)
@@ -68,9 +85,7 @@ int process_keep_capabilities(uint64_t kept)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	/* Dropping from the bounding set needs CAP_SETPCAP; without it the set can't be used anyway. */
-	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+	lock_capabilities();
 	if (syscall(SYS_capset, &head, sets) < 0)
 		return -errno;
 	return 0;

@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Becomes uid and gid for good (real, effective and saved; no supplementary group) and proves that what was
+/* Empties the bounding set, locks securebits so that uid 0 means no capability to execve(2), and becomes uid and gid for
+ * good (real, effective and saved; no supplementary group) and proves that what was
  * before can't be taken back. A process that isn't root only checks that it is uid and gid already, and
  * keeps its groups, which it could not give up. Returns 0 or -errno (-EPERM: it is somebody else). */
 int process_drop_ids(uid_t uid, gid_t gid);

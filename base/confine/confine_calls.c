@@ -13,10 +13,10 @@
 
 const struct confine_call confine_calls_common[] = {
 	{ "brk", "malloc(3)" },
-	{ "mmap", "malloc(3), shared memory; never code", CONFINE_NO_CODE },
+	{ "mmap", "malloc(3), shared memory", CONFINE_NO_CODE },
 	{ "munmap", "free(3), shared memory" },
 	{ "mremap", "realloc(3)" },
-	{ "mprotect", "malloc(3); never code", CONFINE_NO_CODE },
+	{ "mprotect", "malloc(3)", CONFINE_NO_CODE },
 	{ "madvise", "free(3)" },
 	{ "clock_gettime", "the time where the vDSO can't tell it" },
 	{ "restart_syscall", "a wait that SIGSTOP interrupted goes on" },
@@ -26,7 +26,7 @@ const struct confine_call confine_calls_common[] = {
 	{ "rt_sigprocmask", "abort(3); the router's signals" },
 	{ "getpid", "abort(3)" },
 	{ "gettid", "abort(3)" },
-	{ "tgkill", "abort(3): to itself", CONFINE_SELF },
+	{ "tgkill", "abort(3)", CONFINE_SELF },
 	{ "exit_group", "the end" },
 };
 const size_t confine_calls_common_count = ARRAY_SIZE(confine_calls_common);

@@ -5,12 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/securebits.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -139,10 +142,17 @@ static int exec_gains_nothing(void)
 
 static int drop_ids_then_capabilities(void)
 {
+	bool root = geteuid() == 0;
+
 	if (process_drop_ids(NOBODY, NOBODY) != 0)
 		return 1;
 	if (process_drop_capabilities() != 0)
 		return 2;
+	/* Also what could only be given up before the ids were. */
+	if (root && !status_is("CapBnd:", "0000000000000000"))
+		return 4;
+	if (root && !(prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) & SECBIT_NOROOT_LOCKED))
+		return 5;
 	return capabilities_are_gone() ? 0 : 3;
 }
 

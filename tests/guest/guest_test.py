@@ -84,7 +84,7 @@ def python_files():
 
 
 def needed_files(build, tests):
-    files = python_files() | programs(build) | {str(TREE / "tests"), str(HERE / "guest_run.py")}
+    files = python_files() | programs(build) | {str(TREE / "tests"), str(TREE / "docs" / "trust.md"), str(HERE / "guest_run.py")}
     for test in tests:
         files |= {word for word in test["command"] if word.startswith("/") and os.path.exists(word)}
     return files | {path for path in map(shutil.which, TOOLS) if path}
