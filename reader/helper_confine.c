@@ -23,7 +23,7 @@ static const struct confine_call helper_calls[] = {
 	{ "ppoll", "the same, by other C libraries" },
 	{ "recvmsg", "requests" },
 	{ "sendmsg", "answers, with descriptors" },
-	{ "openat", "files of /proc; of mapped files for their build ids" },
+	{ "openat", "files of /proc; of mapped files for their build ids", CONFINE_TO_READ },
 	{ "read", "the same; signals" },
 	{ "pread64", "build ids" },
 	{ "close", "what was opened" },

@@ -4,12 +4,16 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* The flags of openat(2) by which something could change; O_TMPFILE comes with O_DIRECTORY, which by itself can't. */
+#define WRITING (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 
 const struct confine_call confine_calls_common[] = {
 	{ "brk", "malloc(3)" },
@@ -58,6 +62,9 @@ static int add(scmp_filter_ctx filter, const struct confine_call *call)
 	switch (call->argument) {
 	case CONFINE_NO_CODE:
 		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	case CONFINE_TO_READ:
+		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1,
+			SCMP_A2(SCMP_CMP_MASKED_EQ, WRITING, 0));
 	case CONFINE_SELF:
 		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
 	case CONFINE_ANY:

@@ -9,6 +9,7 @@
 enum confine_argument {
 	CONFINE_ANY,
 	CONFINE_NO_CODE, /* of mmap and mprotect: without PROT_EXEC */
+	CONFINE_TO_READ, /* of openat: without any flag that writes or creates */
 	CONFINE_SELF,    /* the first argument is this process's own id */
 };
 

@@ -23,7 +23,10 @@ static char folder[] = "/tmp/test-confine-XXXXXX";
 
 /* ---- seccomp ---- */
 
-static const struct confine_call few[] = { { "getppid", "for the test" } };
+static const struct confine_call few[] = {
+	{ "getppid", "for the test" },
+	{ "openat", "for the test", CONFINE_TO_READ },
+};
 
 static int enter_few(void)
 {
@@ -86,6 +89,31 @@ static int other_personality(void)
 	return (int)syscall(0x40000000 + SYS_getppid);
 }
 
+static int open_to_read(void)
+{
+	return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0 || open("/dev/null", O_RDONLY | O_NOCTTY) < 0;
+}
+
+static int open_to_write(void)
+{
+	return open("/dev/null", O_WRONLY);
+}
+
+static int open_to_read_and_write(void)
+{
+	return open("/dev/null", O_RDWR);
+}
+
+static int open_unnamed(void)
+{
+	return open("/tmp", O_TMPFILE | O_RDONLY, 0600);
+}
+
+static int open_new(void)
+{
+	return open("/dev/null", O_RDONLY | O_CREAT, 0600);
+}
+
 static int try(confined_step *attempt)
 {
 	char log[4096];
@@ -105,12 +133,17 @@ static void calls(void **state)
 	/* Also when there can be no last words. */
 	assert_int_equal(try(not_permitted_with_the_signal_blocked), CONFINED_KILLED);
 	assert_int_equal(try(data), 0);
+	assert_int_equal(try(open_to_read), 0);
 	assert_int_equal(try(abort_itself), -SIGABRT);
 #ifdef __x86_64__
 	assert_int_equal(try(other_personality), CONFINED_KILLED);
 #endif
 	if (confine_calls_sanitizer_count)
 		return;
+	assert_int_equal(try(open_to_write), CONFINED_KILLED);
+	assert_int_equal(try(open_to_read_and_write), CONFINED_KILLED);
+	assert_int_equal(try(open_unnamed), CONFINED_KILLED);
+	assert_int_equal(try(open_new), CONFINED_KILLED);
 	assert_int_equal(try(code), CONFINED_KILLED);
 	assert_int_equal(try(code_from_data), CONFINED_KILLED);
 	assert_int_equal(try(signal_another), CONFINED_KILLED);

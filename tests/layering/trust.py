@@ -10,7 +10,7 @@ import re
 import sys
 
 MARK = re.compile(r"<!-- rows of (\S+) (\w+) -->\n\n?((?:\|.*\n)*)\n*")
-ARGUMENTS = {"CONFINE_NO_CODE": "never PROT_EXEC", "CONFINE_SELF": "of itself only"}
+ARGUMENTS = {"CONFINE_NO_CODE": "never PROT_EXEC", "CONFINE_SELF": "of itself only", "CONFINE_TO_READ": "never to write"}
 ACCESSES = {"CONFINE_READ": "read", "CONFINE_WRITE": "write", "CONFINE_REMOVE": "remove"}
 
 
