@@ -59,7 +59,9 @@ class Removal(Probes):
         process = harness.Process([session.tracefan, "trace", "--session", session.name, "-e", place, "-o", "json", "--",
                                    *gate.words])
         gate.wait(process)
-        name = next(l for l in harness.read_lines(harness.TRACEFS / "uprobe_events") if "/workload_call_" in l)
+        # Not another session's, or one that was left behind.
+        own = f":tracefan_{session.name.replace('-', '_')}_"
+        name = next(l for l in harness.read_lines(harness.TRACEFS / "uprobe_events") if own in l)
         group, _, event = name.split()[0].partition(":")[2].partition("/")
         with self.instance("holder") as holder:
             enable = holder / "events" / group / event / "enable"
@@ -204,7 +206,7 @@ class Itself(Probes):
         events = pathlib.Path(self.folder, f"events{len(words)}")
         process, gate = self.start("-e", f"tracepoint:{WRITE}", "-o", "json", "-w", events, "--interval", "1", *words)
         own = self.pids(process)
-        self.assertEqual(len(own), 3, "the command and its two daemons")
+        self.assertEqual(len(own), 4, "the command, its two daemons and the reader's helper")
         # Written by somebody else, each into another batch.
         a, b = socket.socketpair()
         for i in range(50):
