@@ -306,7 +306,7 @@ int instance_remove_leftovers(int root, const char *session, struct tracedir_pro
 		if (r < 0)
 			return fail_removal(root, path, r, ret_problem);
 	}
-	r = probe_remove_group(root, group, &removed);
+	r = probe_remove_group(root, group, NULL, NULL, &removed);
 	if (removed)
 		log_note("removed %u probes of %s, which an earlier reader left behind", removed,
 			group);
@@ -343,6 +343,82 @@ int instance_create(int root, const char *session, const struct instance_wish *w
 	}
 	*ret = instance;
 	return 0;
+}
+
+/* The dead reader's lock goes a moment after it. */
+static int hold_after(int dir, const char *name, struct tracedir_problem *problem)
+{
+	int tries = 0, r;
+
+	do
+		r = hold(dir, name, problem);
+	while (r == -EBUSY && try_again(tries++));
+	return r;
+}
+
+static int read_sizes(struct instance *instance)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), effective;
+	int r = get_number(instance->dir, "buffer_size_kb", &effective);
+
+	if (r < 0)
+		return r;
+	instance->buffer_size = effective * 1024;
+	r = get_number(instance->dir, "buffer_subbuf_size_kb", &effective);
+	instance->subbuf_size = (uint32_t)(r < 0 ? page : effective * 1024);
+	return count_cpus(instance);
+}
+
+int instance_adopt(
+	int root, const char *session, struct instance *ret, struct tracedir_problem *ret_problem)
+{
+	struct instance instance = { .root = -1, .dir = -1 };
+	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX];
+	const pid_t self = getpid();
+	int r;
+
+	instance_path(session, path, sizeof(path));
+	(void)snprintf(instance.name, sizeof(instance.name), "%s", path + strlen("instances/"));
+	instance.dir = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (instance.dir < 0)
+		return fail(ret_problem, EXIT_FAILED, -errno, "opening of", path);
+	r = hold_after(instance.dir, path, ret_problem);
+	if (!r) {
+		r = read_sizes(&instance);
+		if (!r)
+			r = instance_exclude(&instance, &self, 1, false);
+		if (!r || r == -ENOENT)
+			instance.handle = tracefs_instance_create(instance.name);
+		r = instance.handle ? 0 : r ? r : -EIO;
+		if (r < 0)
+			(void)fail(ret_problem, EXIT_FAILED, r, "taking over of", path);
+	}
+	if (r < 0) {
+		(void)close_fd(instance.dir);
+		return r;
+	}
+	instance.root = root;
+	*ret = instance;
+	return 0;
+}
+
+int instance_excluded(const struct instance *instance, pid_t *ret, unsigned int count)
+{
+	CLEANUP_FREE char *text = NULL;
+	int r = tracedir_read(instance->dir, "set_event_notrace_pid", &text, NULL);
+	unsigned int found = 0;
+	char *at = text, *end;
+
+	if (r < 0)
+		return r;
+	for (; found < count; at = end) {
+		long number = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		ret[found++] = (pid_t)number;
+	}
+	return (int)found;
 }
 
 int instance_disable(const struct instance *instance)
@@ -403,6 +479,14 @@ int instance_exclude(
 	if (!r && text)
 		r = tracedir_append(instance->dir, "set_event_notrace_pid", text);
 	return r;
+}
+
+void instance_release(struct instance *instance)
+{
+	instance->dir = close_fd(instance->dir);
+	tracefs_instance_free(instance->handle);
+	instance->handle = NULL;
+	instance->root = close_fd(instance->root);
 }
 
 int instance_remove(struct instance *instance)

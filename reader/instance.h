@@ -38,6 +38,15 @@ struct instance_wish {
 int instance_create(int root, const char *session, const struct instance_wish *wish,
 	struct instance *ret, struct tracedir_problem *ret_problem);
 
+/* Takes over the instance of a reader that died, as it is: its buffers, counts, events. The rest as
+ * instance_create; -ENOENT when there is none. */
+int instance_adopt(
+	int root, const char *session, struct instance *ret, struct tracedir_problem *ret_problem);
+
+/* The numbers on the list of threads that are kept out of the trace, up to `count` of them. Returns how many, or
+ * -errno. */
+int instance_excluded(const struct instance *instance, pid_t *ret, unsigned int count);
+
 /* Disables all events of the instance. Returns 0 or -errno. */
 int instance_disable(const struct instance *instance);
 
@@ -52,6 +61,9 @@ int instance_mark(const struct instance *instance, const char *text);
  * kernel can't do it). */
 int instance_exclude(
 	const struct instance *instance, const pid_t *processes, size_t count, bool afresh);
+
+/* Closes all, and leaves the instance to another reader. */
+void instance_release(struct instance *instance);
 
 /* Removes the instance; the kernel may hold it for a moment after the last descriptor is closed, so
  * this tries again for a bounded time. Returns 0 or -errno; closes everything either way. */

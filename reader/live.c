@@ -132,6 +132,13 @@ static int exclude(struct provider *provider, uint64_t number, pid_t process)
 	/* A process that this namespace can't see has no number to write. */
 	if (process <= 0)
 		return 0;
+	/* It is on the kernel's list still. */
+	for (unsigned int i = live->own_count; i < live->excluded_count; i++) {
+		if (live->numbers[i] == LIVE_STALE && live->processes[i] == process) {
+			live->numbers[i] = number;
+			return 0;
+		}
+	}
 	if (live->excluded_count == LIVE_EXCLUDED_MAX && purge(live) < 0)
 		return -ENOSPC;
 	if (live->excluded_count == LIVE_EXCLUDED_MAX)
@@ -191,6 +198,17 @@ static void stop(struct provider *provider)
 		log_warning("the events could not be disabled: %s", strerror(-r));
 }
 
+static int keep(struct provider *provider, uint64_t id, bool enabled, struct control_failure *ret_failure)
+{
+	struct probes *probes = &live_of(provider)->probes;
+	struct probe *probe = probes_find(probes, id);
+
+	if (probe)
+		return probe_keep(probes, probe, enabled, ret_failure);
+	control_failure_set(ret_failure, ENOENT, -1, "probe %llu is gone", (unsigned long long)id);
+	return EXIT_FAILED;
+}
+
 static uint32_t probes(const struct provider *provider)
 {
 	return ((const struct live *)provider)->probes.count;
@@ -213,6 +231,7 @@ static const struct provider_ops live_ops = {
 	.enable = enable,
 	.filter = filter,
 	.close_probe = close_probe,
+	.keep = keep,
 	.exclude = exclude,
 	.include = include,
 	.orphan = orphan,
@@ -223,7 +242,7 @@ static const struct provider_ops live_ops = {
 };
 
 int live_open(struct live *live, struct instance *instance, const char *session, bool text,
-	pid_t helper)
+	pid_t helper, struct legacy *legacy)
 {
 	int r;
 
@@ -236,11 +255,47 @@ int live_open(struct live *live, struct instance *instance, const char *session,
 	/* A kernel that lacks the means traces it, too. */
 	if (r < 0 && r != -ENOENT)
 		return r;
-	r = probes_open(&live->probes, instance, session, text);
+	r = probes_open(&live->probes, instance, session, text, legacy);
 	if (r < 0)
 		return r;
 	live->provider.cpu_count = instance->cpu_count;
 	memcpy(live->provider.group, live->probes.group, sizeof(live->provider.group));
 	memcpy(live->provider.tag, live->probes.tag, sizeof(live->provider.tag));
 	return 0;
+}
+
+/* The dead reader's consumers and router are still kept out. Whoever is alive will be named again. */
+static void adopt_excluded(struct live *live)
+{
+	pid_t numbers[LIVE_EXCLUDED_MAX / 2];
+	int count = instance_excluded(live->instance, numbers, LIVE_EXCLUDED_MAX / 2);
+
+	for (int i = 0; i < count; i++) {
+		bool own = false;
+
+		for (unsigned int k = 0; k < live->own_count; k++)
+			own |= numbers[i] == live->processes[k];
+		if (own)
+			continue;
+		live->numbers[live->excluded_count] = LIVE_STALE;
+		live->processes[live->excluded_count++] = numbers[i];
+	}
+}
+
+int live_adopt(struct live *live, struct instance *instance, const char *session, bool text,
+	pid_t helper, struct legacy *legacy, const char *tag)
+{
+	int r = live_open(live, instance, session, text, helper, legacy);
+
+	if (r < 0)
+		return r;
+	adopt_excluded(live);
+	memset(live->provider.tag, 0, sizeof(live->provider.tag));
+	(void)snprintf(live->provider.tag, sizeof(live->provider.tag), "%s", tag);
+	return probes_adopt(&live->probes, tag);
+}
+
+void live_abandon(struct live *live)
+{
+	probes_abandon(&live->probes);
 }

@@ -17,14 +17,14 @@
 #include <sys/stat.h>
 #include <time.h>
 
-int probes_open(
-	struct probes *probes, const struct instance *instance, const char *session, bool text)
+int probes_open(struct probes *probes, const struct instance *instance, const char *session,
+	bool text, struct legacy *legacy)
 {
 	uint32_t tag;
 
 	if (getrandom(&tag, sizeof(tag), 0) != sizeof(tag))
 		return -EIO;
-	*probes = (struct probes){ .instance = instance, .guards_strings = text };
+	*probes = (struct probes){ .instance = instance, .guards_strings = text, .legacy = legacy };
 	probe_name_group(session, probes->group, sizeof(probes->group));
 	(void)snprintf(probes->tag, sizeof(probes->tag), "%08x", tag);
 	return 0;
@@ -110,6 +110,25 @@ static struct probe *find_equal(const struct probes *probes, const struct probe 
 	return probe;
 }
 
+static int undefine(struct probes *probes, const struct probe *probe)
+{
+	char holder[256];
+	int r;
+
+	if (probe->kind == PROBE_TRACEPOINT)
+		return 0;
+	r = probe_remove(probes->instance->root,
+		probe_kind_in_file(probe->kind) ? PROBE_UPROBES : PROBE_KPROBES, probe->system,
+		probe->event);
+	if (r < 0) {
+		probe_remove_holder(probes->instance->root, probe->system, probe->event, holder,
+			sizeof(holder));
+		log_warning("%s:%s can't be removed: %s%s%s", probe->system, probe->event,
+			strerror(-r), *holder ? "; it is enabled in instance " : "", holder);
+	}
+	return r;
+}
+
 int probe_create(struct probes *probes, const struct control_create *create, int target,
 	struct probe **ret, bool *ret_shared, struct control_failure *ret_failure)
 {
@@ -139,6 +158,14 @@ int probe_create(struct probes *probes, const struct control_create *create, int
 	r = probe_define(probes, probe, create, target, ret_failure);
 	if (r)
 		return r;
+	/* One that was defined and not noted yet when this process dies is removed by the next reader. */
+	r = legacy_add(probes->legacy, probe);
+	if (r < 0) {
+		(void)undefine(probes, probe);
+		control_failure_set(ret_failure, r, -1, "probe \"%s\" can't be noted in the session's folder: %s",
+			create->name, strerror(-r));
+		return EXIT_FAILED;
+	}
 	probe->references = 1;
 	probe->next = probes->first;
 	probes->first = probe;
@@ -209,6 +236,13 @@ static void filter_words(const char *text, int error, struct control_failure *re
 		end ? (int)(end - words) : (int)strlen(words), words);
 }
 
+static bool same_filter(const char *a, const char *b)
+{
+	bool none_a = !*a || !strcmp(a, "0"), none_b = !*b || !strcmp(b, "0");
+
+	return none_a || none_b ? none_a == none_b : !strcmp(a, b);
+}
+
 int probe_set_filter(struct probes *probes, struct probe *probe, const char *filter,
 	struct control_failure *ret_failure)
 {
@@ -223,6 +257,9 @@ int probe_set_filter(struct probes *probes, struct probe *probe, const char *fil
 			return EXIT_USAGE;
 		}
 	}
+	/* The kernel waits for its readers at each change, and one that took over is told what it found. */
+	if (same_filter(filter, probe->filter))
+		return EXIT_DONE;
 	event_path(probe, "filter", path, sizeof(path));
 	r = tracedir_write(dir, path, *filter ? filter : "0");
 	if (!r) {
@@ -237,25 +274,6 @@ int probe_set_filter(struct probes *probes, struct probe *probe, const char *fil
 		log_warning(
 			"the filter of %s:%s could not be put back", probe->system, probe->event);
 	return EXIT_USAGE;
-}
-
-static int undefine(struct probes *probes, const struct probe *probe)
-{
-	char holder[256];
-	int r;
-
-	if (probe->kind == PROBE_TRACEPOINT)
-		return 0;
-	r = probe_remove(probes->instance->root,
-		probe_kind_in_file(probe->kind) ? PROBE_UPROBES : PROBE_KPROBES, probe->system,
-		probe->event);
-	if (r < 0) {
-		probe_remove_holder(probes->instance->root, probe->system, probe->event, holder,
-			sizeof(holder));
-		log_warning("%s:%s can't be removed: %s%s%s", probe->system, probe->event,
-			strerror(-r), *holder ? "; it is enabled in instance " : "", holder);
-	}
-	return r;
 }
 
 /* Takes the probe out of the table and the kernel. What the kernel won't let go is left to the next
@@ -279,6 +297,7 @@ static int remove_probe(struct probes *probes, struct probe *probe)
 		(void)tracedir_write(probes->instance->dir, path, "0");
 	}
 	r = undefine(probes, probe);
+	legacy_drop(probes->legacy, probe);
 	free(probe);
 	return r;
 }
@@ -299,6 +318,13 @@ int probe_unreference(
 		return EXIT_DONE;
 	control_failure_set(ret_failure, r, -1, "the kernel keeps the probe: %s", strerror(-r));
 	return r == -EBUSY ? EXIT_BUSY : EXIT_FAILED;
+}
+
+int probe_keep(struct probes *probes, struct probe *probe, bool enabled,
+	struct control_failure *ret_failure)
+{
+	probe->references++;
+	return enabled ? probe_set_enabled(probes, probe, true, ret_failure) : EXIT_DONE;
 }
 
 void probes_orphan(struct probes *probes)
@@ -340,6 +366,18 @@ int probes_close(struct probes *probes)
 			result = r;
 	}
 	return result;
+}
+
+void probes_abandon(struct probes *probes)
+{
+	struct probe *next;
+
+	for (struct probe *probe = probes->first; probe; probe = next) {
+		next = probe->next;
+		free(probe);
+	}
+	probes->first = NULL;
+	probes->count = 0;
 }
 
 int probe_format(

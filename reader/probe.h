@@ -3,6 +3,7 @@
 #define TRACEFAN_READER_PROBE_H
 
 #include "reader/instance.h"
+#include "reader/legacy.h"
 #include "shm/control_abi.h"
 
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 struct probe {
 	struct probe *next;
 	uint64_t id;
+	uint32_t place;                /* in the file for the next reader */
 	uint32_t kind;                 /* enum control_probe_kind */
 	uint32_t references;           /* of the present router */
 	uint32_t enables;              /* of those, how many want it enabled */
@@ -37,14 +39,20 @@ struct probes {
 	char group[CONTROL_NAME_MAX];
 	char tag[CONTROL_NAME_MAX];
 	bool guards_strings; /* the events are read as text: strings need a canary behind them */
+	struct legacy *legacy;   /* where they are noted for the next reader */
 };
 
-/* Names the session's group and draws the run's tag. `text`: the events are read as text. Returns 0
- * or -errno. */
-int probes_open(
-	struct probes *probes, const struct instance *instance, const char *session, bool text);
+/* Names the session's group and draws the run's tag. `text`: the events are read as text. `legacy` outlives
+ * the probes. Returns 0 or -errno. */
+int probes_open(struct probes *probes, const struct instance *instance, const char *session,
+	bool text, struct legacy *legacy);
+/* Takes over, under their ids, the probes that a dead reader noted and that are still in the kernel, as if their
+ * router were gone; `tag` is the dead one's. What else carries the session's mark is removed. Returns 0 or -errno. */
+int probes_adopt(struct probes *probes, const char *tag);
 /* Disables and removes all. Returns 0 or the first failure. */
 int probes_close(struct probes *probes);
+/* Forgets all, and leaves them in the kernel. */
+void probes_abandon(struct probes *probes);
 
 struct probe *probes_find(const struct probes *probes, uint64_t id);
 
@@ -61,6 +69,10 @@ int probe_set_enabled(struct probes *probes, struct probe *probe, bool enabled,
 /* Writes the kernel's filter; when the kernel refuses it the old one is put back, and the kernel's
  * words and the position are in *ret_failure. Empty: none. */
 int probe_set_filter(struct probes *probes, struct probe *probe, const char *filter,
+	struct control_failure *ret_failure);
+
+/* Counts a reference, and perhaps an enabling, that the router has from a reader that died. As probe_create. */
+int probe_keep(struct probes *probes, struct probe *probe, bool enabled,
 	struct control_failure *ret_failure);
 
 /* Drops a reference; the last one disables and removes. */

@@ -72,7 +72,8 @@ static char *own_event(char *line, const char *group)
 	return probe_name_is_ours(name) ? name : NULL;
 }
 
-static int remove_listed(int root, const char *file, const char *group, unsigned int *removed)
+static int remove_listed(int root, const char *file, const char *group,
+	bool (*keeps)(void *context, const char *event), void *context, unsigned int *removed)
 {
 	CLEANUP_FREE char *list = NULL;
 	char *line, *next = NULL;
@@ -83,7 +84,7 @@ static int remove_listed(int root, const char *file, const char *group, unsigned
 	for (line = strtok_r(list, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
 		const char *event = own_event(line, group);
 
-		if (!event)
+		if (!event || (keeps && keeps(context, event)))
 			continue;
 		r = probe_remove(root, file, group, event);
 		if (!r)
@@ -94,14 +95,15 @@ static int remove_listed(int root, const char *file, const char *group, unsigned
 	return result;
 }
 
-int probe_remove_group(int root, const char *group, unsigned int *ret_removed)
+int probe_remove_group(int root, const char *group, bool (*keeps)(void *context, const char *event),
+	void *context, unsigned int *ret_removed)
 {
 	static const char *const files[] = { PROBE_UPROBES, PROBE_KPROBES };
 	int result = 0;
 
 	*ret_removed = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		int r = remove_listed(root, files[i], group, ret_removed);
+		int r = remove_listed(root, files[i], group, keeps, context, ret_removed);
 
 		if (r < 0 && !result)
 			result = r;

@@ -3,6 +3,7 @@
 #ifndef TRACEFAN_READER_PROBE_REMOVE_H
 #define TRACEFAN_READER_PROBE_REMOVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The file that lists and takes a kind of probes. */
@@ -17,8 +18,9 @@ int probe_remove(int root, const char *file, const char *group, const char *even
 void probe_remove_holder(
 	int root, const char *group, const char *event, char *ret_holder, size_t size);
 
-/* Removes all events of the group that bear a name of ours; *ret_removed counts them. Goes on after
- * a failure and returns the first one. */
-int probe_remove_group(int root, const char *group, unsigned int *ret_removed);
+/* Removes all events of the group that bear a name of ours, but for those that `keeps` (NULL: none) wants
+ * kept; *ret_removed counts them. Goes on after a failure and returns the first one. */
+int probe_remove_group(int root, const char *group, bool (*keeps)(void *context, const char *event),
+	void *context, unsigned int *ret_removed);
 
 #endif

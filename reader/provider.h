@@ -36,6 +36,9 @@ struct provider_ops {
 		struct control_failure *ret_failure);
 	int (*close_probe)(
 		struct provider *provider, uint64_t id, struct control_failure *ret_failure);
+	/* What the router had from a reader that died; NULL where nobody takes over. */
+	int (*keep)(struct provider *provider, uint64_t id, bool enabled,
+		struct control_failure *ret_failure);
 	/* Keeps a process out of the trace (`number` is the router's for it), or lets it in again.
 	 */
 	int (*exclude)(struct provider *provider, uint64_t number, pid_t process);

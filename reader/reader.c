@@ -139,6 +139,18 @@ static void router_connects(void *context, short revents)
 	loop_arm(&reader->loop, &reader->router_listener);
 }
 
+/* The router that lived on has its connection already. */
+static int take_inherited(struct reader *reader)
+{
+	int r = 0;
+
+	if (reader->inherited >= 0)
+		r = peer_open(&reader->router, &reader->loop, reader->inherited, reader->inherited_pid);
+	if (!r)
+		reader->inherited = -1;
+	return r;
+}
+
 static void operator_connects(void *context, short revents)
 {
 	struct reader *reader = context;
@@ -253,6 +265,8 @@ static int start(struct reader *reader)
 	if (r < 0)
 		return r;
 	r = watch_all(reader);
+	if (!r)
+		r = take_inherited(reader);
 	if (r < 0)
 		return reader_fail(reader, EXIT_FAILED, r, "event loop");
 	/* While there is still a right to connect to it. */
@@ -324,6 +338,27 @@ static void answer_stops(struct reader *reader)
 	}
 }
 
+/* One that could not take over leaves everything to the next that tries. */
+static void abandon(struct reader *reader)
+{
+	reader->router.gone = NULL;
+	peer_close(&reader->router);
+	source_close(reader->source);
+	if (reader->provider)
+		live_abandon(&reader->live);
+	reader->inherited = close_fd(reader->inherited);
+	helper_close(&reader->helper);
+	loop_close(&reader->loop);
+	(void)close_fd(reader->signals.fd);
+	(void)close_fd(reader->notify);
+	if (reader->has_pool)
+		pool_writer_release(&reader->pool);
+	if (reader->has_instance)
+		instance_release(&reader->instance);
+	legacy_close(&reader->legacy);
+	session_dir_release(&reader->dir);
+}
+
 /* Undoes whatever of the start was done. The loop goes before the instance, whose files it holds;
  * an operator who waits hears of the end when nothing is left. */
 static void end(struct reader *reader)
@@ -352,6 +387,7 @@ static void end(struct reader *reader)
 	users_forget(&reader->users);
 	policy_release(&reader->policy);
 	replay_close(reader->replay);
+	legacy_close(&reader->legacy);
 	session_dir_remove(&reader->dir);
 	answer_stops(reader);
 	for (size_t i = 0; i < READER_OPERATORS_MAX; i++)
@@ -386,6 +422,8 @@ int reader_run(const struct reader_options *options)
 	reader->helper = (struct helper){
 		.fd = -1, .done = requests_of_helper, .child = helper_child, .context = reader
 	};
+	reader->inherited = -1;
+	reader->legacy = (struct legacy)LEGACY_NONE;
 	reader->router = (struct peer){
 		.fd = -1, .handle = requests_of_router, .gone = router_gone, .context = reader
 	};
@@ -400,8 +438,12 @@ int reader_run(const struct reader_options *options)
 	if (!start(reader)) {
 		announce(reader);
 		run(reader);
+		end(reader);
+	} else if (reader->adopted) {
+		abandon(reader);
+	} else {
+		end(reader);
 	}
-	end(reader);
 	return reader->status;
 }
 

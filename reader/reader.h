@@ -4,6 +4,7 @@
 
 #include "reader/helper.h"
 #include "reader/instance.h"
+#include "reader/legacy.h"
 #include "reader/live.h"
 #include "reader/loop.h"
 #include "reader/options.h"
@@ -36,6 +37,10 @@ struct reader {
 	char consumers_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct instance instance; /* live sessions only */
 	bool has_instance;
+	struct legacy legacy;     /* for the reader that takes over from this one */
+	bool adopted;         /* this one took over from another */
+	int inherited;        /* then, until the loop has it: the connection to the router */
+	pid_t inherited_pid;
 	struct live live;
 	struct replay *replay; /* of files only */
 	struct recorded recorded;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "reader/identity.h"
 #include "reader/policy_file.h"
+#include "reader/successor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,6 +47,13 @@ static int start_directory(struct reader *reader)
 	if (reader->policy.has_group)
 		owners.group = reader->policy.group;
 	owners.everybody = reader->policy.path != NULL;
+	if (!r && successor_possible(reader)) {
+		r = successor_greet(reader);
+		if (r < 0)
+			return r;
+		reader->adopted = r > 0;
+		r = 0;
+	}
 	if (!r)
 		r = session_dir_listen(&reader->dir, &owners, &problem);
 	if (r < 0)
@@ -57,29 +65,37 @@ static int start_directory(struct reader *reader)
 	return 0;
 }
 
-static int start_instance(struct reader *reader)
+static int create_instance(struct reader *reader, int root)
 {
 	const struct instance_wish wish = { .buffer_size = reader->options->buffer_size,
 		.subbuf_size = reader->options->subbuf_size };
 	struct tracedir_problem problem;
-	int root = tracedir_open(reader->options->tracefs, &problem), r;
+	int r = instance_create(root, reader->options->session, &wish, &reader->instance, &problem);
 
-	if (root < 0)
-		return tell(reader, &problem, root);
-	r = instance_create(root, reader->options->session, &wish, &reader->instance, &problem);
-	if (r < 0) {
-		(void)close_fd(root);
+	if (r < 0)
 		return tell(reader, &problem, r);
-	}
 	reader->has_instance = true;
 	r = live_open(&reader->live, &reader->instance, reader->options->session,
-		reader->options->source == OPTIONS_TEXT, reader->helper.process);
+		reader->options->source == OPTIONS_TEXT, reader->helper.process, &reader->legacy);
 	if (r < 0)
 		return reader_fail(reader, EXIT_FAILED, r, "probes");
 	reader->provider = &reader->live.provider;
 	reader->provider->source =
 		reader->options->source == OPTIONS_TEXT ? SOURCE_TEXT : SOURCE_RAW;
 	return 0;
+}
+
+static int start_instance(struct reader *reader)
+{
+	struct tracedir_problem problem;
+	int root = tracedir_open(reader->options->tracefs, &problem), r;
+
+	if (root < 0)
+		return tell(reader, &problem, root);
+	r = reader->adopted ? successor_adopt(reader, root) : create_instance(reader, root);
+	if (r < 0 && !reader->has_instance)
+		(void)close_fd(root);
+	return r;
 }
 
 /* A few slots per CPU at least: less would make every CPU wait for every other. */
@@ -110,10 +126,10 @@ static int open_source(struct reader *reader, bool uring)
 		return r;
 	if (reader->options->source == OPTIONS_TEXT)
 		r = source_text_open(&reader->instance, reader->provider->tag, &reader->loop,
-			&reader->pool, reader->options->interval, &reader->source);
+			&reader->pool, reader->options->interval, reader->adopted, &reader->source);
 	else
 		r = source_raw_open(&reader->instance, &reader->loop, &reader->pool,
-			reader->options->interval, &reader->source);
+			reader->options->interval, reader->adopted, &reader->source);
 	if (r < 0)
 		loop_close(&reader->loop);
 	return r;
@@ -127,8 +143,8 @@ static int start_source(struct reader *reader)
 
 	if (r < 0)
 		return r;
-	r = open_source(reader, true);
-	if (r < 0 && r != -EBUSY) {
+	r = open_source(reader, !(reader->flags & SESSION_FALLBACK));
+	if (r < 0 && r != -EBUSY && !(reader->flags & SESSION_FALLBACK)) {
 		log_warning("io_uring can't be used here (%s): reading by poll and read instead",
 			strerror(-r));
 		reader->flags |= SESSION_FALLBACK;
@@ -138,6 +154,26 @@ static int start_source(struct reader *reader)
 		return reader_fail(reader, EXIT_BUSY, r, "reading of the instance");
 	return r < 0 ? reader_fail(reader, r == -EPROTO ? EXIT_MISSING : EXIT_FAILED, r,
 			       "reading of the instance")
+		     : 0;
+}
+
+/* From here on another reader can take over. */
+static int start_keeping(struct reader *reader)
+{
+	struct legacy_session session = { .source = reader->provider->source,
+		.flags = reader->flags & SESSION_FALLBACK };
+	int r;
+
+	if (!successor_possible(reader))
+		return 0;
+	reader->flags |= SESSION_LASTING;
+	if (reader->adopted) {
+		reader->flags |= SESSION_TAKEN_OVER;
+		return 0;
+	}
+	memcpy(session.tag, reader->provider->tag, sizeof(session.tag));
+	r = legacy_make(reader->dir.dir, &session, &reader->legacy);
+	return r < 0 ? reader_fail(reader, EXIT_FAILED, r, "the file \"" LEGACY_NAME "\" in the session's folder")
 		     : 0;
 }
 
@@ -252,5 +288,7 @@ int reader_start(struct reader *reader)
 		r = start_instance(reader);
 	if (!r)
 		r = is_live(reader) ? start_source(reader) : start_replay(reader);
+	if (!r)
+		r = start_keeping(reader);
 	return r;
 }

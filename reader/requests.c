@@ -320,6 +320,41 @@ static int probe_close(struct reader *reader, struct peer *peer, struct control_
 	return peer_status(peer, &message->header, status, &failure);
 }
 
+/* Policy was asked when the probe was made; who has lost a right since then is not looked for. */
+static int keep_probe(struct reader *reader, const struct control_probe_keep *request,
+	struct control_failure *failure)
+{
+	const struct provider_ops *ops = reader->provider->ops;
+	uid_t owner = CONTROL_OWNER_ROUTER;
+	int status;
+
+	if (!ops->keep || !reader->adopted) {
+		control_failure_set(failure, EPROTO, -1, "this reader took over from nobody");
+		return EXIT_FAILED;
+	}
+	if (request->consumer && !users_who(&reader->users, request->consumer, &owner)) {
+		control_failure_set(failure, ENOENT, -1, "there is no consumer %llu",
+			(unsigned long long)request->consumer);
+		return EXIT_FAILED;
+	}
+	if (users_own(&reader->users, owner, request->id) < 0) {
+		control_failure_set(failure, ENOMEM, -1, "no memory for the probe");
+		return EXIT_FAILED;
+	}
+	status = ops->keep(reader->provider, request->id, request->enabled, failure);
+	if (status)
+		(void)users_disown(&reader->users, owner, request->id);
+	return status;
+}
+
+static int probe_kept(struct reader *reader, struct peer *peer, struct control_message *message)
+{
+	struct control_failure failure;
+	int status = keep_probe(reader, (const void *)message->bytes, &failure);
+
+	return peer_status(peer, &message->header, status, &failure);
+}
+
 /* With no read in flight the counts belong to this very place in the stream. After the end there is
  * no stream to mark, and nothing that could come between. */
 static int account(struct reader *reader, struct peer *peer, struct control_message *message)
@@ -512,6 +547,7 @@ static const struct request router_requests[] = {
 	{ CONTROL_PROBE_ENABLE, STATE_RUNNING | STATE_ENDING, probe_enable },
 	{ CONTROL_PROBE_FILTER, STATE_RUNNING | STATE_ENDING, probe_filter },
 	{ CONTROL_PROBE_CLOSE, STATE_RUNNING | STATE_ENDING, probe_close },
+	{ CONTROL_PROBE_KEEP, STATE_RUNNING | STATE_ENDING, probe_kept },
 	{ CONTROL_ACCOUNT, STATE_RUNNING | STATE_ENDING, account },
 	{ CONTROL_READER_FLUSH, STATE_RUNNING | STATE_ENDING, flush },
 	{ CONTROL_READER_LIST, STATE_RUNNING | STATE_ENDING, list },

@@ -28,6 +28,7 @@ static const struct confine_call reader_calls[] = {
 	{ "openat", "files of tracefs and /proc, as landlock lets it" },
 	{ "read", "files of tracefs and /proc, signals, wake-ups" },
 	{ "pread64", "recordings" },
+	{ "pwrite64", "notes of its probes for the reader that takes over when this one dies" },
 	{ "close", "what was opened or received" },
 	{ "fcntl", "copies of descriptors to pass on, seals, modes of received ones" },
 	{ "fstat", "what a received descriptor stands for" },

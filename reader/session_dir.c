@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/cleanup.h"
 #include "base/exit_status.h"
+#include "reader/legacy.h"
 #include "reader/lock.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ static int lock_folder(struct session_dir *dir, struct tracedir_problem *problem
 	return fail(problem, -EAGAIN, "opening of folder", dir->path);
 }
 
-static void release(struct session_dir *dir)
+void session_dir_release(struct session_dir *dir)
 {
 	dir->router = close_fd(dir->router);
 	dir->consumers = close_fd(dir->consumers);
@@ -112,7 +113,7 @@ int session_dir_open(const char *directory, const char *session, struct session_
 	r = dir.parent < 0 ? fail(ret_problem, -errno, "opening of folder", real)
 			   : lock_folder(&dir, ret_problem);
 	if (r < 0) {
-		release(&dir);
+		session_dir_release(&dir);
 		return r;
 	}
 	*ret = dir;
@@ -157,7 +158,7 @@ int session_dir_listen(struct session_dir *dir, const struct session_dir_owners 
 	int r = listen_one(
 		dir, socket_names[0], owners->router, SESSION_DIR_NO_GROUP, 0600, &dir->router);
 
-	if (!r)
+	if (!r && dir->consumers < 0)
 		r = listen_one(
 			dir, socket_names[1], geteuid(), owners->group, consumers, &dir->consumers);
 	if (!r)
@@ -171,8 +172,9 @@ void session_dir_remove(struct session_dir *dir)
 	if (dir->dir >= 0) {
 		for (size_t i = 0; i < ARRAY_SIZE(socket_names); i++)
 			(void)unlinkat(dir->dir, socket_names[i], 0);
+		(void)unlinkat(dir->dir, LEGACY_NAME, 0);
 		/* While the lock is still held: see still_there(). */
 		(void)unlinkat(dir->parent, dir->name, AT_REMOVEDIR);
 	}
-	release(dir);
+	session_dir_release(dir);
 }

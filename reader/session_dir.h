@@ -37,10 +37,13 @@ struct session_dir_owners {
 int session_dir_open(const char *directory, const char *session, struct session_dir *ret,
 	struct tracedir_problem *ret_problem);
 
-/* Makes the three sockets, with modes that don't depend on the umask, and listens. */
+/* Makes the three sockets, with modes that don't depend on the umask, and listens; the consumers' may be there
+ * already, taken over. */
 int session_dir_listen(struct session_dir *dir, const struct session_dir_owners *owners,
 	struct tracedir_problem *ret_problem);
 
+/* Closes all, and leaves sockets and folder as they are. */
+void session_dir_release(struct session_dir *dir);
 /* Removes sockets and folder, and closes all. */
 void session_dir_remove(struct session_dir *dir);
 

@@ -52,11 +52,12 @@ struct source {
 
 /* Makes the source for one kind. `instance` is the session's own, and outlives the source; `loop`
  * is open and not yet locked: this registers files and slots, and locks it. *ret is owned by the
- * caller, who ends it with source_close. Return 0 or -errno. */
+ * caller, who ends it with source_close. `proven`: what is in the instance's buffers must stay there, and an earlier
+ * reader has proved the way, so this one doesn't. Return 0 or -errno. */
 int source_raw_open(const struct instance *instance, struct loop *loop, struct pool_writer *pool,
-	uint64_t interval, struct source **ret);
+	uint64_t interval, bool proven, struct source **ret);
 int source_text_open(const struct instance *instance, const char *tag, struct loop *loop,
-	struct pool_writer *pool, uint64_t interval, struct source **ret);
+	struct pool_writer *pool, uint64_t interval, bool proven, struct source **ret);
 
 /* `asked` turns true when the replay shall begin; both outlive the source. The loop needs no
  * locking. */

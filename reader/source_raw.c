@@ -332,7 +332,7 @@ static int lock_loop(struct raw *raw)
 }
 
 int source_raw_open(const struct instance *instance, struct loop *loop, struct pool_writer *pool,
-	uint64_t interval, struct source **ret)
+	uint64_t interval, bool proven, struct source **ret)
 {
 	struct raw *raw = calloc(1, sizeof(*raw));
 	int r;
@@ -355,7 +355,7 @@ int source_raw_open(const struct instance *instance, struct loop *loop, struct p
 		r = open_cpus(raw);
 	if (!r)
 		r = lock_loop(raw);
-	if (!r)
+	if (!r && !proven)
 		r = proof_run(raw);
 	if (r < 0) {
 		raw_close(&raw->base);

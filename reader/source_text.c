@@ -414,7 +414,7 @@ static int prove(struct text *text)
 }
 
 int source_text_open(const struct instance *instance, const char *tag, struct loop *loop,
-	struct pool_writer *pool, uint64_t interval, struct source **ret)
+	struct pool_writer *pool, uint64_t interval, bool proven, struct source **ret)
 {
 	struct text *text = calloc(1, sizeof(*text));
 	int r;
@@ -438,8 +438,10 @@ int source_text_open(const struct instance *instance, const char *tag, struct lo
 	};
 	if (!r && !loop->uring)
 		r = loop_add(loop, &text->watch);
-	if (!r)
+	if (!r && !proven)
 		r = prove(text);
+	/* At the first look there may be something already. */
+	text->base.deadline = 0;
 	if (r < 0) {
 		text_close(&text->base);
 		return r;

@@ -96,6 +96,17 @@ int users_attach(struct users *users, const struct policy *policy,
 	return EXIT_DONE;
 }
 
+bool users_who(const struct users *users, uint64_t number, uid_t *ret)
+{
+	const struct users_consumer *consumer = users->consumers;
+
+	while (consumer && consumer->number != number)
+		consumer = consumer->next;
+	if (consumer)
+		*ret = consumer->uid;
+	return consumer != NULL;
+}
+
 bool users_leave(struct users *users, uint64_t number)
 {
 	for (struct users_consumer **at = &users->consumers; *at; at = &(*at)->next) {

@@ -26,6 +26,9 @@ int users_attach(struct users *users, const struct policy *policy,
 /* It has left; one that was never there changes nothing. True when it was. */
 bool users_leave(struct users *users, uint64_t number);
 
+/* Whose consumer it is. False: there is no such consumer. */
+bool users_who(const struct users *users, uint64_t number, uid_t *ret);
+
 /* May the user have one more probe? */
 int users_room(const struct users *users, const struct policy *policy,
 	const struct policy_identity *identity, struct control_failure *ret_failure);

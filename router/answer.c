@@ -52,7 +52,7 @@ uint32_t answer_from_reader(const struct control_message *reply, struct control_
 	const struct control_status *status;
 
 	if (!reply) {
-		control_failure_set(ret, ENOTCONN, -1, "the session's reader is not running");
+		control_failure_set(ret, ENOTCONN, -1, "the session's reader is gone or is being started again: try again");
 		return EXIT_MISSING;
 	}
 	status = (const struct control_status *)reply->bytes;

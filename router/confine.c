@@ -20,6 +20,7 @@ static const struct confine_call router_calls[] = {
 	{ "recvmsg", "requests, with descriptors" },
 	{ "sendmsg", "answers, with descriptors" },
 	{ "sendto", "readiness" },
+	{ "shutdown", "a reader that takes over and is not to be believed" },
 	{ "getsockopt", "who is behind a consumer's socket" },
 	{ "read", "signals, wake-ups" },
 	{ "pread64", "blobs of the reader's" },

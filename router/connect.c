@@ -24,6 +24,8 @@ static int open_socket(struct router *router)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	CLEANUP_CLOSE int fd = -1;
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
 	int n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s/router.sock", router->options.directory, router->options.session);
 
 	if (n < 0 || (size_t)n >= sizeof(address.sun_path)) {
@@ -37,6 +39,9 @@ static int open_socket(struct router *router)
 			address.sun_path, strerror(errno), router->options.session);
 		return errno == EACCES ? EXIT_NOT_PERMITTED : EXIT_MISSING;
 	}
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return EXIT_FAILED;
+	router->takeover.reader_uid = peer.uid;
 	router->upstream.fd = TAKE_FD(fd);
 	return EXIT_DONE;
 }
@@ -193,6 +198,7 @@ int connect_reader(struct router *router)
 		return (int)router->welcome.status;
 	}
 	router->awaited = router->welcome.consumers;
+	router->upstream.lasting = router->welcome.flags & SESSION_LASTING;
 	r = reply.fd_count == FD_COUNT ? prepare(router, reply.fds) : -EBADMSG;
 	control_message_release(&reply);
 	if (r == 0)

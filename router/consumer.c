@@ -305,6 +305,7 @@ static const struct {
 	{ CONTROL_CAPTURE, CONSUMER_READY, state_on_capture },
 	{ CONTROL_ROOM, CONSUMER_READY, on_room },
 	{ CONTROL_DETACH, CONSUMER_GREETED | CONSUMER_READY, on_detach },
+	{ CONTROL_READER, CONSUMER_NEW, takeover_on_reader },
 };
 
 static bool dispatch(struct router *router, struct consumer *consumer, struct control_message *message)
@@ -320,18 +321,28 @@ static bool dispatch(struct router *router, struct consumer *consumer, struct co
 	return false;
 }
 
-static void watch_socket(struct router *router, struct consumer *consumer, bool paused)
+/* One request at a time, and none while there is no reader: they wait in their sockets. */
+static void watch_socket(struct router *router, struct consumer *consumer)
 {
+	bool paused = consumer->unanswered || (router->takeover.waiting && consumer->state != CONSUMER_NEW);
 	struct epoll_event event = { .events = paused ? 0 : EPOLLIN, .data.ptr = consumer };
 
 	if (consumer->paused != paused && epoll_ctl(router->epoll_fd, EPOLL_CTL_MOD, consumer->fd, &event) == 0)
 		consumer->paused = paused;
 }
 
+void consumer_pause(struct router *router)
+{
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_GONE)
+			watch_socket(router, c);
+	}
+}
+
 void consumer_answered(struct router *router, struct consumer *consumer)
 {
 	consumer->unanswered = false;
-	watch_socket(router, consumer, false);
+	watch_socket(router, consumer);
 }
 
 void consumer_readable(struct router *router, struct consumer *consumer)
@@ -359,9 +370,9 @@ void consumer_readable(struct router *router, struct consumer *consumer)
 		if (r == 0 && !dispatch(router, consumer, &message))
 			r = -EPROTO;
 		control_message_release(&message);
-		/* One request at a time: what more of them would cost the reader, others would wait for. */
+		/* What more of them would cost the reader, others would wait for. */
 		if (consumer->state != CONSUMER_GONE)
-			watch_socket(router, consumer, consumer->unanswered);
+			watch_socket(router, consumer);
 	}
 	if (r < 0) {
 		log_note("consumer %" PRIu64 " broke the protocol: %s", consumer->number, strerror(-r));

@@ -47,6 +47,8 @@ int consumer_accept(struct router *router, int fd);
 void consumer_answered(struct router *router, struct consumer *consumer);
 /* Its socket is readable or closed. */
 void consumer_readable(struct router *router, struct consumer *consumer);
+/* There is no reader any more, or there is one again: requests wait in their sockets, or are read. */
+void consumer_pause(struct router *router);
 /* Ends it: traces, ring, socket. The struct itself goes with consumer_sweep. */
 void consumer_close(struct router *router, struct consumer *consumer);
 /* Frees those that are gone. */

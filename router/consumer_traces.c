@@ -480,6 +480,10 @@ static void send_enable(struct router *router, struct consumer *consumer, struct
 	}
 	if (r < 0) {
 		free(forward);
+		/* As if it had not been asked for. */
+		trace->claiming = trace->enabled;
+		if (enabled)
+			fanout_trace_stop(trace, 0);
 		answer_failed(router, consumer, CONTROL_SET_ENABLED, cookie, r, "asking the reader");
 	}
 }

@@ -93,6 +93,7 @@ struct route {
 	/* The session's own use of the event, after the consumers'. */
 	void (*own)(void *context, const struct own_event *event);
 	void *own_context;
+	uint64_t own_probe; /* live sessions: what that use holds of the reader's */
 	struct route *next_name; /* hash chain of the text lookup */
 };
 

@@ -233,6 +233,28 @@ int merge_next_slow(struct merge *merge, struct merge_event *ret)
 	return 1;
 }
 
+static uint32_t disown(uint32_t *slot)
+{
+	if (*slot == MERGE_NO_SLOT || *slot == MERGE_DISOWNED)
+		return 0;
+	*slot = MERGE_DISOWNED;
+	return 1;
+}
+
+uint32_t merge_disown(struct merge *merge)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < merge->lane_count; i++) {
+		struct merge_lane *lane = &merge->lanes[i];
+
+		count += disown(&lane->slot);
+		for (uint32_t k = 0; k < lane->queue_count; k++)
+			count += disown(&lane->queue[(lane->queue_head + k) & (lane->queue_room - 1)].slot);
+	}
+	return count;
+}
+
 uint64_t merge_held(const struct merge *merge)
 {
 	uint64_t held = 0;

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #define MERGE_NO_SLOT UINT32_MAX
+#define MERGE_DISOWNED (UINT32_MAX - 1) /* of a pool whose reader died */
 
 struct merge_slot {
 	const void *bytes;
@@ -83,6 +84,9 @@ void merge_sweep(struct merge *merge, uint64_t time);
 
 /* The least time up to which the merged stream is complete once merge_next has returned 0. */
 uint64_t merge_horizon(const struct merge *merge);
+
+/* From here on every slot that is queued or open is released as MERGE_DISOWNED. Returns how many that newly are. */
+uint32_t merge_disown(struct merge *merge);
 
 /* Events that lie in queued or open slots and were not returned yet: for the ledger, walks them all. */
 uint64_t merge_held(const struct merge *merge);

@@ -141,6 +141,7 @@ static int take_format(struct router *router, size_t row, const struct control_p
 		return r;
 	route->own = rows[row].own;
 	route->own_context = router;
+	route->own_probe = router_recorded(router) ? 0 : created->probe_id;
 	recorder_format(&router->recorder, created->probe_id, PROBE_TRACEPOINT, created->system, created->event, "", format,
 		size);
 	return 0;

@@ -162,6 +162,8 @@ static void take_upstream(struct router *router)
 		return;
 	if (r < 0)
 		log_error("answer of the reader: %s", strerror(-r));
+	if (takeover_wait(router))
+		return;
 	/* What it had published is still ours. */
 	while (!router->ending && stream_take(router) == 1)
 		;
@@ -234,6 +236,8 @@ static int sleep_time(struct router *router)
 {
 	if (router->ending)
 		return ms_until(router->end_deadline);
+	if (router->takeover.waiting)
+		return ms_until(router->takeover.deadline);
 	if (router->awaited)
 		return ms_until(router->await_deadline);
 	/* The consumer that has no room says when it has. */
@@ -255,6 +259,19 @@ static bool finished(struct router *router)
 	return true;
 }
 
+/* Nobody took over. */
+static void give_up_waiting(struct router *router)
+{
+	if (!router->takeover.waiting || router->ending || router_now() < router->takeover.deadline)
+		return;
+	router->takeover.waiting = false;
+	consumer_pause(router);
+	upstream_lost(&router->upstream);
+	log_error("no reader has taken over");
+	router->status = EXIT_FAILED;
+	end_now(router, END_ERROR, "the session's reader is gone");
+}
+
 static int loop(struct router *router)
 {
 	struct epoll_event events[64];
@@ -274,6 +291,7 @@ static int loop(struct router *router)
 			handle(router, events[i].data.ptr);
 		if (router->stop && !router->ending)
 			stop_now(router);
+		give_up_waiting(router);
 		fanout_publish(&router->fanout);
 		if (router->sweep) {
 			consumer_sweep(router);
@@ -338,6 +356,7 @@ static void release(struct router *router)
 	fanout_release(&router->fanout);
 	catalog_release(router->catalog);
 	pool_reader_release(&router->pool);
+	takeover_release(router);
 	router->listen_fd = close_fd(router->listen_fd);
 	router->epoll_fd = close_fd(router->epoll_fd);
 	router->signal_fd = close_fd(router->signal_fd);
@@ -359,11 +378,15 @@ int router_run(const struct router_options *options)
 	/* Zero is standard input; the recording's own comes once a reader has answered. */
 	router->recorder.fd = -1;
 	upstream_init(&router->upstream, router);
+	takeover_init(router);
 	raise_limits();
 	router->status = connect_reader(router);
 	if (router->status == EXIT_DONE) {
 		router->await_deadline = router_now() + RETURN_PATIENCE_NS;
 		r = loop_init(router);
+		/* The last router may not have come to it. */
+		if (r == 0 && (router->welcome.flags & SESSION_TAKEN_OVER))
+			r = stream_look(router);
 		if (r == 0)
 			r = process_notify(router->notify_fd, "READY=1");
 		if (r == 0)

@@ -5,6 +5,7 @@
  *   consumer.c  what consumers ask for
  *   upstream.c  what the reader is asked for
  *   state.c     who the host's processes are
+ *   takeover.c  what becomes of the session when the reader dies
  *   recorder.c  the copy of the stream that becomes a recording */
 #ifndef TRACEFAN_ROUTER_ROUTER_H
 #define TRACEFAN_ROUTER_ROUTER_H
@@ -16,6 +17,7 @@
 #include "router/recorder.h"
 #include "router/state.h"
 #include "router/stream.h"
+#include "router/takeover.h"
 #include "router/upstream.h"
 #include "shm/pool.h"
 
@@ -44,6 +46,7 @@ struct router {
 	struct stream stream;
 	struct recorder recorder;
 	struct state state;
+	struct takeover takeover;
 	struct consumer *consumers;   /* list */
 	uint64_t next_consumer;
 	uint64_t last_trace_id;

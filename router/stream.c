@@ -58,7 +58,10 @@ static void slot_released(void *context, uint32_t slot, uint32_t told)
 	struct router *router = context;
 
 	router->stream.counters.decoded += told;
-	router->stream.done[router->stream.done_count++] = slot;
+	if (slot == MERGE_DISOWNED)
+		takeover_released(router);
+	else
+		router->stream.done[router->stream.done_count++] = slot;
 }
 
 /* Publishes what was copied, then gives the slots back that it came from. */
@@ -72,6 +75,7 @@ static void publish(struct router *router)
 	stream->counters.told_lost = stream->told_lost;
 	pool_reader_return_all(&router->pool, stream->done, stream->done_count, &stream->counters);
 	stream->done_count = 0;
+	takeover_tidy(router);
 }
 
 uint64_t stream_wake(struct router *router)
@@ -140,6 +144,12 @@ static void mark_remove(struct stream *stream, struct stream_mark *mark)
 	memmove(mark, mark + 1, (stream->mark_count - i) * sizeof(*mark));
 }
 
+/* Of the two kinds of marks, those that come with the kernel's counts. */
+static bool is_account(const struct stream_mark *mark)
+{
+	return mark->kind == MARK_COUNTS || mark->kind == MARK_LOOK;
+}
+
 static int mark_send(struct router *router, struct stream_mark mark);
 
 /* Tells whoever asked for an account, and forgets it. */
@@ -161,6 +171,11 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 		return;
 	done = *mark;
 	mark_remove(&router->stream, mark);
+	if (done.kind == MARK_LOOK) {
+		kept_release(&done.kept);
+		takeover_accounted(router, &done.kernel, done.decoded, done.undecodable);
+		return;
+	}
 	/* What is replayed has no counts of the kernel's beside what its pages or lines tell. */
 	if (router_recorded(router)) {
 		done.kernel.overrun = router->stream.told_lost;
@@ -170,7 +185,7 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 		.committed = done.kernel.read + done.kernel.overrun,
 		.decoded = done.decoded,
 		.undecodable = done.undecodable,
-		.lost_kernel = done.kernel.overrun,
+		.lost_kernel = done.kernel.overrun + router->stream.counters.lost_reader,
 		.dropped = done.kernel.dropped,
 	};
 	done.kind = MARK_TOLD;
@@ -204,6 +219,8 @@ static void mark_failed(struct router *router, uint64_t reader_cookie)
 		return;
 	done = *mark;
 	mark_remove(&router->stream, mark);
+	if (done.kind == MARK_LOOK)
+		return;
 	if (done.kind == MARK_COUNTS && done.trace)
 		consumer_stats_due(router, done.consumer, done.trace, done.consumer_cookie);
 	else if (done.kind == MARK_COUNTS)
@@ -226,6 +243,9 @@ static void flush_answered(void *context, const struct upstream_request *request
 			return;
 		log_warning("flush: %s", status->failure.message);
 	}
+	/* The next reader will be asked. */
+	if (!answer && ((struct router *)context)->takeover.waiting)
+		return;
 	mark_failed(context, request->cookie);
 }
 
@@ -257,7 +277,8 @@ static int read_counts(struct router *router, struct stream_mark *mark, const vo
 		r = ledger_probes_parse(blob, size, take_profile, &profile);
 	if (r == 0)
 		r = profile.error;
-	router->stream.lost = mark->kernel.overrun + mark->kernel.dropped + router->fanout.undecodable;
+	router->stream.lost = mark->kernel.overrun + mark->kernel.dropped + router->fanout.undecodable +
+		router->stream.counters.lost_reader;
 	mark->kept.lost = router->stream.lost;
 	return r;
 }
@@ -271,7 +292,7 @@ static void account_answered(void *context, const struct upstream_request *reque
 	size_t size = 0;
 	int r = -ENOTCONN;
 
-	if (!mark)
+	if (!mark || (!answer && router->takeover.waiting))
 		return;
 	if (status && status->status == 0 && answer->fd_count == 1)
 		r = segment_blob_read(answer->fds[0], 1U << 24, &blob, &size);
@@ -300,7 +321,7 @@ static void account_seen(struct router *router, uint64_t reader_cookie)
 {
 	struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
 
-	if (!mark || mark->kind != MARK_COUNTS)
+	if (!mark || !is_account(mark))
 		return;
 	account_here(router, mark);
 	account_settle(router, mark);
@@ -316,33 +337,40 @@ static void marks_end(struct router *router)
 
 		if (mark->seen)
 			continue;
-		if (mark->kind == MARK_COUNTS)
+		if (is_account(mark))
 			account_here(router, mark);
 		mark->seen = true;
 	}
 	for (uint32_t i = stream->mark_count; i--;) {
-		if (stream->marks[i].kind == MARK_COUNTS)
+		if (is_account(&stream->marks[i]))
 			account_settle(router, &stream->marks[i]);
 	}
 }
 
-/* Asks the reader for what the mark waits for. The mark is taken over unless that fails. */
-static int mark_send(struct router *router, struct stream_mark mark)
+/* Asks the reader for what the mark waits for. */
+static int mark_ask(struct router *router, struct stream_mark *mark)
 {
-	struct stream *stream = &router->stream;
 	struct control_id message = { .id = 0 };
-	struct upstream_request request = { .consumer = mark.consumer, .consumer_cookie = mark.consumer_cookie };
-	bool account = mark.kind == MARK_COUNTS;
+	struct upstream_request request = { .consumer = mark->consumer, .consumer_cookie = mark->consumer_cookie };
+	bool account = is_account(mark);
 	int r;
 
-	if (stream->mark_count == STREAM_MARKS_MAX)
-		return -EBUSY;
 	request.done = account ? account_answered : flush_answered;
 	r = upstream_send(&router->upstream, &message, account ? CONTROL_ACCOUNT : CONTROL_READER_FLUSH,
 		sizeof(message), NULL, 0, &request);
+	if (r == 0)
+		mark->reader_cookie = message.header.cookie;
+	return r;
+}
+
+/* The mark is taken over unless it can't be asked for. */
+static int mark_send(struct router *router, struct stream_mark mark)
+{
+	struct stream *stream = &router->stream;
+	int r = stream->mark_count == STREAM_MARKS_MAX ? -EBUSY : mark_ask(router, &mark);
+
 	if (r < 0)
 		return r;
-	mark.reader_cookie = message.header.cookie;
 	mark.seen = false;
 	stream->marks[stream->mark_count++] = mark;
 	if (router->ending)
@@ -382,11 +410,39 @@ int stream_account(struct router *router, uint64_t consumer, uint64_t cookie)
 	return mark_new(router, MARK_COUNTS, consumer, 0, cookie);
 }
 
+int stream_look(struct router *router)
+{
+	/* One sees what several readers took with them. */
+	for (uint32_t i = 0; i < router->stream.mark_count; i++) {
+		if (router->stream.marks[i].kind == MARK_LOOK)
+			return 0;
+	}
+	return mark_new(router, MARK_LOOK, 0, 0, 0);
+}
+
+void stream_ask_again(struct router *router)
+{
+	struct stream *stream = &router->stream;
+
+	for (uint32_t i = 0; i < stream->mark_count; i++) {
+		struct stream_mark *mark = &stream->marks[i];
+
+		/* A flush whose place has come by is due by itself. */
+		if (!is_account(mark) && mark->seen)
+			continue;
+		if (is_account(mark))
+			kept_release(&mark->kept);
+		mark->seen = mark->answered = false;
+		if (mark_ask(router, mark) < 0)
+			log_warning("a flush or an account can't be asked for again");
+	}
+}
+
 static void flush_seen(struct router *router, uint64_t reader_cookie, uint64_t time)
 {
 	struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
 
-	if (!mark || mark->kind == MARK_COUNTS)
+	if (!mark || is_account(mark))
 		return;
 	mark->seen = true;
 	mark->time = time;
@@ -401,7 +457,7 @@ static void flushes_settle(struct router *router)
 	for (uint32_t i = 0; i < stream->mark_count;) {
 		struct stream_mark mark = stream->marks[i];
 
-		if (mark.kind == MARK_COUNTS || !mark.seen || mark.time > horizon) {
+		if (is_account(&mark) || !mark.seen || mark.time > horizon) {
 			i++;
 			continue;
 		}
@@ -631,6 +687,11 @@ int stream_take(struct router *router)
 		return replay_take(router);
 	for (int taken = 0; taken < STREAM_BATCH && bytes < STREAM_BATCH_BYTES; taken++) {
 		r = pool_reader_next(&router->pool, &entry);
+		if (r == 0 && router->takeover.has_next) {
+			publish(router);
+			r = takeover_switch(router);
+			break;
+		}
 		if (r != 1)
 			break;
 		take_entry(router, &entry);

@@ -21,6 +21,7 @@ enum mark_kind {
 	MARK_FLUSH,  /* for a consumer */
 	MARK_FILTER, /* a flush for a trace's next filter */
 	MARK_COUNTS, /* an account: for a trace's ledger, or for the session's */
+	MARK_LOOK,   /* an account: of what a dead reader took with it */
 	MARK_STATE,  /* a flush for what was read of the host's state (router/state.h) */
 	MARK_TOLD,   /* the flush after it: what had been counted has been told by then */
 };
@@ -33,9 +34,9 @@ struct stream_mark {
 	uint64_t trace;           /* 0: for none of them; MARK_STATE: not a trace, but the work's number */
 	bool seen;                /* its mark came by */
 	uint64_t time;            /* a flush: due once the merged stream is complete up to here */
-	bool answered;            /* MARK_COUNTS: the kernel's counts have come */
+	bool answered;            /* an account: the kernel's counts have come */
 	struct ledger_kernel kernel;
-	uint64_t decoded, undecodable; /* MARK_COUNTS: our side at its mark */
+	uint64_t decoded, undecodable; /* an account: our side at its mark */
 	struct kept kept;              /* from the answer on */
 	struct ledger_session session; /* MARK_TOLD */
 };
@@ -81,6 +82,10 @@ int stream_filter(struct router *router, uint64_t consumer, uint64_t trace_id, u
 /* Calls state_due with this number once everything that was committed before now has been told. 0 or -errno. */
 int stream_state(struct router *router, uint64_t work);
 int stream_account(struct router *router, uint64_t consumer, uint64_t cookie);
+/* Calls takeover_accounted once the kernel's counts can be compared with ours. 0 or -errno. */
+int stream_look(struct router *router);
+/* Another reader has taken over: what the last one was asked and has not answered is asked again. */
+void stream_ask_again(struct router *router);
 /* Calls consumer_stats_due once the kernel's counts of its probes are fresh. 0 or -errno. */
 int stream_stats(struct router *router, uint64_t consumer, uint64_t trace_id, uint64_t cookie);
 

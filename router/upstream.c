@@ -17,22 +17,19 @@ struct upstream_waiting {
 	_Alignas(uint64_t) char bytes[]; /* a message, read by its header */
 };
 
-static void waiting_free(struct upstream *upstream, struct upstream_waiting *waiting)
+static void copy_free(struct upstream_waiting *copy)
 {
-	for (unsigned int i = 0; i < waiting->fd_count; i++)
-		(void)close_fd(waiting->fds[i]);
-	upstream->waiting_fds -= waiting->fd_count;
-	free(waiting);
+	for (unsigned int i = 0; copy && i < copy->fd_count; i++)
+		(void)close_fd(copy->fds[i]);
+	free(copy);
 }
 
-static int waiting_add(struct upstream *upstream, const void *message, uint32_t size,
-	const int *fds, unsigned int fd_count)
+/* Returns 0 or -errno. */
+static int copy_make(const void *message, uint32_t size, const int *fds, unsigned int fd_count,
+	struct upstream_waiting **ret)
 {
-	struct upstream_waiting *waiting;
+	struct upstream_waiting *waiting = malloc(sizeof(*waiting) + size);
 
-	if (fd_count > CONTROL_FDS_MAX || upstream->waiting_fds + fd_count > WAITING_FDS_MAX)
-		return -EAGAIN;
-	waiting = malloc(sizeof(*waiting) + size);
 	if (!waiting)
 		return -ENOMEM;
 	waiting->next = NULL;
@@ -44,12 +41,27 @@ static int waiting_add(struct upstream *upstream, const void *message, uint32_t 
 		int error = errno;
 
 		if (fd < 0) {
-			waiting_free(upstream, waiting);
+			copy_free(waiting);
 			return -error;
 		}
 		waiting->fds[waiting->fd_count++] = fd;
-		upstream->waiting_fds++;
 	}
+	*ret = waiting;
+	return 0;
+}
+
+static int waiting_add(struct upstream *upstream, const void *message, uint32_t size,
+	const int *fds, unsigned int fd_count)
+{
+	struct upstream_waiting *waiting;
+	int r;
+
+	if (fd_count > CONTROL_FDS_MAX || upstream->waiting_fds + fd_count > WAITING_FDS_MAX)
+		return -EAGAIN;
+	r = copy_make(message, size, fds, fd_count, &waiting);
+	if (r < 0)
+		return r;
+	upstream->waiting_fds += fd_count;
 	if (upstream->last_waiting)
 		upstream->last_waiting->next = waiting;
 	else
@@ -65,7 +77,8 @@ static void waiting_drop_first(struct upstream *upstream)
 	upstream->first_waiting = first->next;
 	if (!first->next)
 		upstream->last_waiting = NULL;
-	waiting_free(upstream, first);
+	upstream->waiting_fds -= first->fd_count;
+	copy_free(first);
 }
 
 /* What lies in the socket will be answered, so that an answer always comes after which this can go
@@ -113,6 +126,15 @@ static int pending_room(struct upstream *upstream)
 	return 0;
 }
 
+/* Flushes and accounts have a place in the stream: they are asked for anew, not again. So is what belongs to one
+ * take-over. */
+static bool is_kept(const struct upstream *upstream, uint16_t type, const struct upstream_request *request)
+{
+	if (!upstream->lasting || type == CONTROL_ACCOUNT || type == CONTROL_READER_FLUSH || type == CONTROL_PROBE_KEEP)
+		return false;
+	return request->consumer || type == CONTROL_PROBE_FILTER;
+}
+
 int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint32_t size,
 	const int *fds, unsigned int fd_count, const struct upstream_request *request)
 {
@@ -134,6 +156,10 @@ int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint3
 	*place = *request;
 	place->cookie = upstream->next_cookie;
 	place->type = type;
+	place->copy = NULL;
+	/* One that can't be copied fails with its reader. */
+	if (is_kept(upstream, type, request))
+		(void)copy_make(message, size, fds, fd_count, &place->copy);
 	return 0;
 }
 
@@ -147,6 +173,7 @@ static void finish(struct upstream *upstream, size_t i, struct control_message *
 	upstream->pending_count--;
 	request.done(upstream->context, &request, answer);
 	free(request.extra);
+	copy_free(request.copy);
 }
 
 int upstream_receive(struct upstream *upstream)
@@ -178,11 +205,45 @@ int upstream_receive(struct upstream *upstream)
 	return r;
 }
 
-void upstream_lost(struct upstream *upstream)
+static void disconnect(struct upstream *upstream)
 {
 	upstream->fd = close_fd(upstream->fd);
 	while (upstream->first_waiting)
 		waiting_drop_first(upstream);
+}
+
+void upstream_cut(struct upstream *upstream)
+{
+	disconnect(upstream);
+	for (size_t i = 0; i < upstream->pending_count;) {
+		if (upstream->pending[i].copy)
+			i++;
+		else
+			finish(upstream, i, NULL);
+	}
+}
+
+int upstream_send_again(struct upstream *upstream)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < upstream->pending_count; i++) {
+		const struct upstream_waiting *copy = upstream->pending[i].copy;
+		const struct control_header *header;
+
+		if (!copy)
+			continue;
+		header = (const void *)copy->bytes;
+		r = upstream->first_waiting ? -EAGAIN : control_send(upstream->fd, header, copy->fds, copy->fd_count);
+		if (r == -EAGAIN)
+			r = waiting_add(upstream, header, header->size, copy->fds, copy->fd_count);
+	}
+	return r;
+}
+
+void upstream_lost(struct upstream *upstream)
+{
+	disconnect(upstream);
 	while (upstream->pending_count)
 		finish(upstream, 0, NULL);
 }

@@ -25,9 +25,10 @@ struct upstream_request {
 	uint64_t trace;
 	void *extra; /* owned by the request: freed after `done` */
 	upstream_done done;
+	struct upstream_waiting *copy; /* of the message, if it can be sent again; filled in here */
 };
 
-/* A message that the socket had no room for. */
+/* A message that the socket had no room for, or that may have to be sent again. */
 struct upstream_waiting;
 
 struct upstream {
@@ -37,6 +38,7 @@ struct upstream {
 	uint64_t next_cookie;
 	struct upstream_request *pending;
 	size_t pending_count, pending_room;
+	bool lasting; /* another reader may take over: copies are kept */
 	void *context; /* handed to `done` */
 };
 
@@ -55,6 +57,12 @@ int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint3
  * or -errno
  * (-EAGAIN: nothing there, -EBADMSG: an answer to nothing). */
 int upstream_receive(struct upstream *upstream);
+
+/* The reader is gone, and another may take over. What a consumer waits for is kept for that one; all else is done with
+ * NULL, as what the router itself wants it will have asked anew. */
+void upstream_cut(struct upstream *upstream);
+/* There is a new connection: sends what was kept. Returns 0 or -errno. */
+int upstream_send_again(struct upstream *upstream);
 
 /* Forgets the connection: every pending request is done with NULL. */
 void upstream_lost(struct upstream *upstream);

@@ -66,6 +66,12 @@ enum control_type {
 	CONTROL_RUNDOWN = 41,       /* control_rundown, + fd: the consumer's socket, or none for the router's own table;
 				     * reply control_status + fds: the table, the details (shm/state_abi.h), as of now
 				     * and as much as the consumer may see */
+	CONTROL_PROBE_KEEP = 42,    /* control_probe_keep, to a reader that took over: one reference, and perhaps one
+				     * enabling, that the router had from the last one; reply control_status */
+
+	/* reader -> router, on the consumers' socket of a session whose reader died */
+	CONTROL_READER = 64,        /* control_id (id 0); reply control_heir + fd: the consumers' listening socket. Then
+				     * the router goes on as if it had connected: CONTROL_ROUTER */
 
 	/* operator -> reader, on the session's control socket */
 	CONTROL_SESSION_STATUS = 96, /* control_id; reply control_session_status */
@@ -117,6 +123,8 @@ enum control_source {
 enum control_session_flag {
 	SESSION_RECORDED = 1 << 0, /* the events come from a recording, log or page dump */
 	SESSION_FALLBACK = 1 << 1, /* the start-up proof of io_uring failed: poll and read instead */
+	SESSION_LASTING = 1 << 2,  /* nobody owns it: when its reader dies, another one may take over */
+	SESSION_TAKEN_OVER = 1 << 3, /* this reader did: what the last one had taken out of the kernel and not published is lost */
 };
 
 struct control_welcome {
@@ -343,6 +351,23 @@ struct control_router_welcome {
 	char tag[CONTROL_NAME_MAX];   /* random, new in each run: in every probe's name and every marker */
 };
 _Static_assert(sizeof(struct control_router_welcome) == 744, "control router welcome");
+
+struct control_probe_keep {
+	struct control_header header;
+	uint64_t id;
+	uint64_t consumer; /* whose it is, by a number that CONTROL_CONSUMER told before; 0: the router's own */
+	uint32_t enabled;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct control_probe_keep) == 40, "control probe keep");
+
+struct control_heir {
+	struct control_header header;
+	uint32_t status;
+	int32_t router_pid;
+	struct control_failure failure;
+};
+_Static_assert(sizeof(struct control_heir) == 536, "control heir");
 
 enum control_consumer_state {
 	CONSUMER_ATTACHED = 1,

@@ -46,7 +46,7 @@ struct layout {
 /* The members that every reply begins and fails with. */
 #define STATUS(type) VALUE(type, status, EXIT_DONE, EXIT_LOST)
 
-#define SESSION_FLAGS (SESSION_RECORDED | SESSION_FALLBACK)
+#define SESSION_FLAGS (SESSION_RECORDED | SESSION_FALLBACK | SESSION_LASTING | SESSION_TAKEN_OVER)
 #define ATTACH_FLAGS  (ATTACH_ALL_EVENTS | ATTACH_INCLUDE_SELF | ATTACH_RESUME | ATTACH_HOLD | ATTACH_PROCESS)
 
 static const struct layout layout_empty = { .size = sizeof(struct control_router_hello) };
@@ -197,6 +197,17 @@ static const struct layout layout_session_status = {
 	},
 };
 
+static const struct layout layout_probe_keep = {
+	.size = sizeof(struct control_probe_keep),
+	.values = { VALUE(control_probe_keep, enabled, 0, 1), ZERO(control_probe_keep, reserved) },
+};
+static const struct layout layout_heir = {
+	.size = sizeof(struct control_heir),
+	.has_status = true,
+	.texts = { TEXT(control_heir, failure.message) },
+	.values = { STATUS(control_heir) },
+};
+
 static const struct layout layout_explained = {
 	.size = sizeof(struct control_explained),
 	.has_status = true,
@@ -247,6 +258,9 @@ static const struct row rows[] = {
 	{ CONTROL_READER_LIST, &layout_id, 1, 1, &layout_status, 1 },
 	{ CONTROL_CONSUMER, &layout_consumer, 1, 1, &layout_status, 0 },
 	{ CONTROL_RUNDOWN, &layout_rundown, 0, 1, &layout_status, 2 },
+	{ CONTROL_PROBE_KEEP, &layout_probe_keep, 0, 0, &layout_status, 0 },
+
+	{ CONTROL_READER, &layout_id, 0, 0, &layout_heir, 1 },
 
 	{ CONTROL_SESSION_STATUS, &layout_id, 0, 0, &layout_session_status, 0 },
 	{ CONTROL_SESSION_STOP, &layout_id, 0, 0, &layout_status, 0 },

@@ -130,6 +130,8 @@ int pool_reader_next(struct pool_reader *reader, struct pool_entry *ret);
 const void *pool_reader_slot(const struct pool_reader *reader, uint32_t slot);
 /* The counters that the last router left; zeroes for the first. */
 struct pool_counters pool_reader_counters(const struct pool_reader *reader);
+/* Leaves counters that hold before any slot has gone back, for a pool of a reader that took over. */
+void pool_reader_count(struct pool_reader *reader, const struct pool_counters *counters);
 /* Gives `count` slots back together with the counters that include what they held (`freed` is
  * filled in here): both are visible at once, or neither. */
 void pool_reader_return_all(struct pool_reader *reader, const uint32_t *slots, uint32_t count,

@@ -49,8 +49,9 @@ struct pool_counters {
 	uint64_t decoded;
 	uint64_t undecodable;
 	uint64_t told_lost; /* losses in the kernel that pages or lines told of, with a count */
+	uint64_t lost_reader; /* taken out of the kernel by readers that died before they published it */
 };
-_Static_assert(sizeof(struct pool_counters) == 32, "pool counters");
+_Static_assert(sizeof(struct pool_counters) == 40, "pool counters");
 
 /* Only the router writes this page. */
 struct free_head {
@@ -64,7 +65,7 @@ struct free_head {
 	 * the router dies. */
 	struct pool_counters counters[2];
 };
-_Static_assert(sizeof(struct free_head) == 192, "free head");
+_Static_assert(sizeof(struct free_head) == 208, "free head");
 
 enum pool_entry_kind {
 	POOL_DATA = 1,    /* `slot` holds `length` bytes of `cpu` (POOL_CPU_ALL: the merged text) */

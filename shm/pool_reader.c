@@ -158,6 +158,14 @@ struct pool_counters pool_reader_counters(const struct pool_reader *reader)
 	return none;
 }
 
+void pool_reader_count(struct pool_reader *reader, const struct pool_counters *counters)
+{
+	struct free_head *head = reader_free_head(reader);
+
+	head->counters[0] = *counters;
+	head->counters[0].freed = reader->freed;
+}
+
 void pool_reader_return_all(struct pool_reader *reader, const uint32_t *slots, uint32_t count,
 	const struct pool_counters *counters)
 {

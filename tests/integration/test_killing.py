@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Routers that are killed again and again under 100,000 events a second. TRACEFAN_KILLS=full is a hundred of them."""
+"""Routers and readers that are killed again and again under 100,000 events a second. TRACEFAN_KILLS=full is a hundred
+routers and twenty readers."""
 import json
 import os
 import random
@@ -9,7 +10,7 @@ import time
 import harness
 
 FULL = os.environ.get("TRACEFAN_KILLS") == "full"
-ROUTERS = 100 if FULL else 8
+ROUTERS, READERS = (100, 20) if FULL else (8, 5)
 RATE = harness.scaled(100_000)
 RING = 256 << 20
 # Numbers of our own: others on the machine may run the same program.
@@ -48,7 +49,8 @@ class Conversation(harness.Process):
 
 class Killing(harness.TestCase):
     def start(self, *words):
-        self.session = harness.Session(self.folder, "--buffer", "64M", *words)
+        self.words = ("--buffer", "64M", *words)
+        self.session = harness.Session(self.folder, *self.words)
         self.number_consumer = harness.staged(self.folder, "number_consumer")
 
     def consumer(self):
@@ -69,9 +71,37 @@ class Killing(harness.TestCase):
         reports = []
         for consumer in consumers:
             result, report = consumer.finish()
-            self.check_ended(result)
+            self.assertEqual(result.status, 0, (result.err, self.session.router.err, self.session.reader.err))
             reports.append(json.loads(report))
         return reports, int(made)
+
+    def check_session(self, report):
+        session = report.pop("session")
+        self.assertEqual(session["committed"], session["decoded"] + session["undecodable"] + session["lost_kernel"], session)
+        self.assertEqual(session["lost_kernel"], report["lost"])
+        # Where the processor is emulated, it may stand still in the middle of an event.
+        self.assertLessEqual(report.pop("late"), report["came"] // 1000 if harness.in_guest() else 0)
+
+    def test_readers(self):
+        self.start()
+        consumers = [self.consumer() for _ in range(2)]
+        work = self.work()
+        began = time.monotonic()
+        for _ in range(READERS):
+            # Whatever it is at when it dies.
+            time.sleep(random.uniform(0, 0.2))
+            self.session.reader.signal(signal.SIGKILL)
+            self.session.reader.wait()
+            self.session.reader = self.session._start("reader", "--group", self.session.group.gr_name, *self.words)
+        seconds = time.monotonic() - began
+        reports, made = self.finish(consumers, work)
+        print(f"readers killed: {READERS}, events: {made} in {seconds:.1f} s, consumers: {reports}")
+        for report in reports:
+            self.check_session(report)
+            # What was lost may have been of others who make such calls, or of the session's own events.
+            self.assertGreaterEqual(report["came"] + report["lost"], made)
+            self.assertEqual([report[k] for k in ("twice", "disordered", "gaps", "lost_ring")], [0] * 4)
+        self.assertEqual(self.session.stop(), (0, 0))
 
     def test_routers(self):
         self.start()
@@ -89,8 +119,8 @@ class Killing(harness.TestCase):
         reports, made = self.finish(consumers, work)
         print(f"routers killed: {ROUTERS}, events: {made} in {seconds:.1f} s, consumers: {reports}")
         for report in reports:
-            self.assertEqual(report, {"came": made, "twice": 0, "disordered": 0, "late": 0, "lost": 0, "gaps": ROUTERS,
-                                      "lost_ring": 0})
+            self.check_session(report)
+            self.assertEqual(report, {"came": made, "twice": 0, "disordered": 0, "lost": 0, "gaps": ROUTERS, "lost_ring": 0})
         self.assertEqual(self.session.stop(), (0, 0))
 
 

@@ -49,6 +49,8 @@ class Million(harness.TestCase):
             result = json.loads(lines.readline())
         self.check_ended(process.wait())
         self.check_late(result.pop("late"))
+        ledger = result.pop("session")
+        self.assertEqual(ledger["committed"], ledger["decoded"])
         self.assertEqual(result, {"came": TOTAL // 2 * 2, "twice": 0, "disordered": 0, "lost": 0, "gaps": 0, "lost_ring": 0})
         self.assertEqual(session.stop(), (0, 0))
 

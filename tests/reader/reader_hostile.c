@@ -105,6 +105,7 @@ static void test_every_type_in_every_state(void **state)
 		{ CONTROL_ACCOUNT, sizeof(struct control_id) },
 		{ CONTROL_READER_FLUSH, sizeof(struct control_id) },
 		{ CONTROL_RUNDOWN, sizeof(struct control_rundown) },
+		{ CONTROL_PROBE_KEEP, sizeof(struct control_probe_keep) },
 	};
 	struct session session;
 

@@ -284,6 +284,36 @@ static void test_many_lanes_in_order(void **state)
 		free(pages[i]);
 }
 
+/* What is queued and what is open is told as before, in order, and no slot of a pool that is gone is given back. */
+static void test_disowned_slots_are_told(void **state)
+{
+	const uint64_t first[] = { 10, 30 }, second[] = { 20 }, third[] = { 40 };
+	void *pages[] = { make_page(first, 2), make_page(second, 1), make_page(third, 1) };
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench, 2);
+	add(&bench, 0, 1, pages[0]);
+	add(&bench, 1, 2, pages[1]);
+	assert_int_equal(take(&bench), 10);
+	assert_int_equal(merge_disown(&bench.merge), 2);
+	/* A slot of the next pool may have the same number. */
+	add(&bench, 0, 1, pages[2]);
+	merge_sweep(&bench.merge, UINT64_MAX);
+	assert_int_equal(take(&bench), 20);
+	assert_int_equal(take(&bench), 30);
+	assert_int_equal(merge_disown(&bench.merge), 1);
+	assert_int_equal(take(&bench), 40);
+	assert_int_equal(take(&bench), 0);
+	assert_int_equal(bench.release_count, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(bench.released[i], MERGE_DISOWNED);
+	assert_int_equal(bench.told, 4);
+	merge_release(&bench.merge);
+	for (uint32_t i = 0; i < 3; i++)
+		free(pages[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +324,7 @@ int main(void)
 		cmocka_unit_test(test_held_counts_what_was_not_told),
 		cmocka_unit_test(test_wrong_cpu_is_refused),
 		cmocka_unit_test(test_many_lanes_in_order),
+		cmocka_unit_test(test_disowned_slots_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,46 @@ static int count_descriptors(void)
 	return count;
 }
 
+static void connect_another(struct fixture *f)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	(void)close_fd(f->reader);
+	f->upstream.fd = pair[0];
+	f->reader = pair[1];
+}
+
+/* What a consumer waits for is the next reader's to answer, with its descriptors; what nobody waits for is not. */
+static void the_next_reader_answers(void **state)
+{
+	struct fixture *f = *state;
+	int before = count_descriptors(), fd = dup(f->reader);
+	struct control_id message = { .id = 1 };
+	struct upstream_request request = { .done = done, .trace = 1, .consumer = 7 };
+
+	f->upstream.lasting = true;
+	assert_int_equal(ask(f, 0, NULL, 0), 0);
+	assert_int_equal(upstream_send(&f->upstream, &message, CONTROL_PROBE_CLOSE, sizeof(message), &fd, 1, &request), 0);
+	(void)close_fd(fd);
+	for (uint64_t reader = 0; reader < 2; reader++) {
+		upstream_cut(&f->upstream);
+		assert_int_equal(f->done, 1);
+		assert_int_equal(f->without_answer, 1);
+		message.id = 9;
+		assert_int_equal(upstream_send(&f->upstream, &message, CONTROL_PROBE_CLOSE, sizeof(message), NULL, 0, &request), -ENOTCONN);
+		connect_another(f);
+		assert_int_equal(upstream_send_again(&f->upstream), 0);
+	}
+	assert_true(answer_one(f, 1, 1));
+	assert_false(answer_one(f, 2, 0));
+	assert_int_equal(upstream_receive(&f->upstream), 1);
+	assert_int_equal(f->done, 2);
+	assert_int_equal(f->without_answer, 1);
+	assert_int_equal(f->upstream.pending_count, 0);
+	assert_int_equal(count_descriptors(), before);
+}
+
 /* Descriptors wait as copies, not without bound, and none stays. */
 static void descriptors_wait_too(void **state)
 {
@@ -201,6 +241,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(none_is_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_answer_of_another_type, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_answer_to_no_question, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_next_reader_answers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(descriptors_wait_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_reader_that_goes, set_up, tear_down),
 	};

@@ -61,13 +61,13 @@ struct expected {
 	{ name, type, 744, 7, 7,                                                                   \
 		{ FAILURE(control_router_welcome), TEXT(control_router_welcome, session),          \
 			TEXT(control_router_welcome, group), TEXT(control_router_welcome, tag) },  \
-		{ { AT(control_router_welcome, source), 1, 2 }, { AT(control_router_welcome, flags), 0, 3 }, \
+		{ { AT(control_router_welcome, source), 1, 2 }, { AT(control_router_welcome, flags), 0, 15 }, \
 			{ AT(control_router_welcome, reserved), 0, 0 } } }
 
 static const struct expected table[] = {
 	{ REQUEST(CONTROL_HELLO), 80, 0, 0, { TEXT(control_hello, program) }, { { 0 } } },
 	{ REPLY(CONTROL_HELLO), 608, 0, 0, { FAILURE(control_welcome), TEXT(control_welcome, session) },
-		{ STATUS(control_welcome), { AT(control_welcome, source), 1, 2 }, { AT(control_welcome, flags), 0, 3 },
+		{ STATUS(control_welcome), { AT(control_welcome, source), 1, 2 }, { AT(control_welcome, flags), 0, 15 },
 			{ AT(control_welcome, reserved), 0, 0 } } },
 	{ REQUEST(CONTROL_ATTACH), 64, 0, 0, { { 0 } },
 		{ { AT(control_attach, overflow), 0, 1 }, { AT(control_attach, flags), 0, 31 }, { AT(control_attach, reserved0), 0, 0 },
@@ -123,13 +123,19 @@ static const struct expected table[] = {
 	{ REQUEST(CONTROL_RUNDOWN), 1048, 0, 1, { { 0 } },
 		{ { AT(control_rundown, what), 1, 15 }, { AT(control_rundown, id_count), 0, 256 } } },
 	STATUS_REPLY(CONTROL_RUNDOWN, 2),
+	{ REQUEST(CONTROL_PROBE_KEEP), 40, 0, 0, { { 0 } },
+		{ { AT(control_probe_keep, enabled), 0, 1 }, { AT(control_probe_keep, reserved), 0, 0 } } },
+	STATUS_REPLY(CONTROL_PROBE_KEEP, 0),
+
+	ID_REQUEST(CONTROL_READER),
+	{ REPLY(CONTROL_READER), 536, 1, 1, { FAILURE(control_heir) }, { STATUS(control_heir) } },
 
 	ID_REQUEST(CONTROL_SESSION_STATUS),
 	{ REPLY(CONTROL_SESSION_STATUS), 704, 0, 0,
 		{ FAILURE(control_session_status), TEXT(control_session_status, session),
 			TEXT(control_session_status, instance) },
 		{ STATUS(control_session_status), { AT(control_session_status, source), 1, 2 },
-			{ AT(control_session_status, flags), 0, 3 } } },
+			{ AT(control_session_status, flags), 0, 15 } } },
 	ID_REQUEST(CONTROL_SESSION_STOP), STATUS_REPLY(CONTROL_SESSION_STOP, 0),
 	ID_REQUEST(CONTROL_SESSION_FLUSH), STATUS_REPLY(CONTROL_SESSION_FLUSH, 0),
 };

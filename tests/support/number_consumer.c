@@ -151,15 +151,21 @@ static int attach(struct numbers *numbers, const char *session, size_t ring_size
 
 static int report(struct numbers *numbers)
 {
-	struct tfan_ledger ledger;
+	struct tfan_session_ledger session = { 0 };
+	struct tfan_ledger ledger = { 0 };
 	int r = tfan_trace_ledger(numbers->trace, &ledger);
 
+	if (r == 0)
+		r = tfan_session_ledger(numbers->tfan, &session);
 	if (r < 0)
 		return fail(numbers, "ledger", r);
 	printf("{\"came\":%" PRIu64 ",\"twice\":%" PRIu64 ",\"disordered\":%" PRIu64 ",\"late\":%" PRIu64
-	       ",\"lost\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"lost_ring\":%" PRIu64 "}\n",
+	       ",\"lost\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"lost_ring\":%" PRIu64,
 		numbers->came, numbers->twice, numbers->disordered, numbers->late, numbers->lost, numbers->gaps,
 		ledger.lost_ring);
+	printf(",\"session\":{\"committed\":%" PRIu64 ",\"decoded\":%" PRIu64 ",\"undecodable\":%" PRIu64
+	       ",\"lost_kernel\":%" PRIu64 "}}\n",
+		session.committed, session.decoded, session.undecodable, session.lost_kernel);
 	return 0;
 }
 
