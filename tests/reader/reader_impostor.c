@@ -397,7 +397,7 @@ static void test_places_outside_the_policy(void **state)
 	/* One that is swapped behind a name which is allowed. */
 	snprintf(path, sizeof(path), "%s/new", fixture->folder);
 	assert_int_equal(symlink("/bin/sh", path), 0);
-	shell = close_fd(shell);
+	(void)close_fd(shell);
 	shell = open(path, O_RDONLY | O_CLOEXEC);
 	refused(fixture, definition(PROBE_UPROBE, EVIL, ""), developer, shell, EXIT_NOT_PERMITTED,
 		"no line of");
