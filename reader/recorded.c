@@ -1,5 +1,6 @@
 #include "reader/recorded.h"
 
+#include "base/cleanup.h"
 #include "base/exit_status.h"
 #include "shm/control.h"
 #include "shm/segment.h"
@@ -57,19 +58,27 @@ static bool matches(const struct replay_format *format, const struct control_cre
 	return *format->name && !strcmp(format->name, create->name);
 }
 
+/* What a log has in the place of a format file is one of the event's lines. */
 static int create_from_text(struct recorded *recorded, const struct control_create *create,
 	struct provider_created *ret, struct control_failure *failure)
 {
-	bool tracepoint = create->kind == PROBE_TRACEPOINT;
-	int format = segment_blob_create("tracefan-format", "", 0);
+	const char *event = create->kind == PROBE_TRACEPOINT ? create->event : create->name;
+	CLEANUP_FREE char *line = NULL;
+	size_t size = 0;
+	int format, r = recorded->replay->ops->find(recorded->replay, event, &line, &size);
 
+	if (r == -ENOENT) {
+		control_failure_set(failure, ENOENT, -1, "the log holds no event \"%s\"", event);
+		return EXIT_LOCATION;
+	}
+	format = r < 0 ? r : segment_blob_create("tracefan-format", line, size);
 	if (format < 0) {
 		control_failure_set(failure, format, -1, "%s", strerror(-format));
 		return EXIT_FAILED;
 	}
 	*ret = (struct provider_created){ .id = TEXT_IDS + ++recorded->next_id, .format = format };
 	memcpy(ret->system, create->system, sizeof(ret->system));
-	memcpy(ret->event, tracepoint ? create->event : create->name, sizeof(ret->event));
+	(void)control_text(ret->event, sizeof(ret->event), event);
 	return EXIT_DONE;
 }
 
@@ -95,7 +104,7 @@ static int create(struct provider *provider, const struct control_create *create
 		control_failure_set(ret_failure, ret->format, -1, "%s", strerror(-ret->format));
 		return EXIT_FAILED;
 	}
-	if (replay->any_event)
+	if (replay->ops->find)
 		return create_from_text(recorded, create, ret, ret_failure);
 	control_failure_set(ret_failure, ENOENT, -1, "the recording holds no event of probe \"%s\"",
 		create->name);

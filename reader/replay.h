@@ -38,6 +38,9 @@ struct replay_ops {
 	/* Returns 1 with *ret, 0 at the end, or -errno. */
 	int (*next)(struct replay *replay, struct replay_item *ret);
 	void (*close)(struct replay *replay);
+	/* A text log, which has no format files: the first line that seems to be of this event, *ret the
+	 * caller's to free. Returns 0, -ENOENT (there is none) or another -errno. NULL: not a log. */
+	int (*find)(const struct replay *replay, const char *event, char **ret, size_t *ret_size);
 };
 
 struct replay {
@@ -47,7 +50,6 @@ struct replay {
 	uint32_t cpu_count;
 	char group[CONTROL_NAME_MAX];
 	char tag[CONTROL_NAME_MAX];
-	bool any_event; /* a text log: which events it holds isn't known before it has been read */
 	struct facts facts, names; /* the blobs' bytes */
 	struct replay_format *formats;
 	uint32_t format_count;

@@ -46,6 +46,57 @@ static int next(struct replay *replay, struct replay_item *ret)
 	return 1;
 }
 
+/* What stands before an event's body in its lines. System calls have code of their own in the
+ * kernel: "sys_openat(dfd: ..." is of sys_enter_openat. */
+static int line_mark(const char *event, char *mark, size_t room)
+{
+	int n;
+
+	if (strncmp(event, "sys_enter_", 10) == 0)
+		n = snprintf(mark, room, ": sys_%s(", event + 10);
+	else if (strncmp(event, "sys_exit_", 9) == 0)
+		n = snprintf(mark, room, ": sys_%s -> ", event + 9);
+	else
+		n = snprintf(mark, room, ": %s:", event);
+	return n > 0 && (size_t)n < room ? 0 : -ENAMETOOLONG;
+}
+
+/* The line around `at`. */
+static int copy_line(const struct text_log *log, size_t size, const char *at, char **ret, size_t *ret_size)
+{
+	const char *start = memrchr(log->piece, '\n', (size_t)(at - log->piece));
+	const char *end = memchr(at, '\n', size - (size_t)(at - log->piece));
+
+	start = start ? start + 1 : log->piece;
+	end = end ? end : log->piece + size;
+	*ret = strndup(start, (size_t)(end - start));
+	*ret_size = *ret ? strlen(*ret) : 0;
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int find(const struct replay *replay, const char *event, char **ret, size_t *ret_size)
+{
+	/* A reading of its own, from the beginning. */
+	CLEANUP_FREE struct text_log *log = malloc(sizeof(*log));
+	struct replay_item item;
+	char mark[CONTROL_NAME_MAX + 16];
+	int r = line_mark(event, mark, sizeof(mark));
+
+	if (r == 0 && !log)
+		r = -ENOMEM;
+	if (r < 0)
+		return r;
+	memcpy(log, replay, sizeof(*log));
+	log->at = 0;
+	while ((r = next(&log->replay, &item)) == 1) {
+		const char *at = memmem(log->piece, item.entry.length, mark, strlen(mark));
+
+		if (at)
+			return copy_line(log, item.entry.length, at, ret, ret_size);
+	}
+	return r < 0 ? r : -ENOENT;
+}
+
 static void text_log_close(struct replay *replay)
 {
 	struct text_log *log = (struct text_log *)replay;
@@ -54,7 +105,7 @@ static void text_log_close(struct replay *replay)
 	free(log);
 }
 
-static const struct replay_ops text_ops = { .next = next, .close = text_log_close };
+static const struct replay_ops text_ops = { .next = next, .close = text_log_close, .find = find };
 
 int replay_text_open(const char *path, struct replay **ret, struct tracedir_problem *ret_problem)
 {
@@ -67,7 +118,6 @@ int replay_text_open(const char *path, struct replay **ret, struct tracedir_prob
 	log->replay.source = SOURCE_TEXT;
 	log->replay.slot_size = PIECE;
 	log->replay.cpu_count = 1;
-	log->replay.any_event = true;
 	log->fd = replay_open_file(path, &log->size, ret_problem);
 	if (log->fd < 0) {
 		int r = log->fd;

@@ -285,7 +285,8 @@ static int probe_enable(struct reader *reader, struct peer *peer, struct control
 	struct control_failure failure;
 	int status;
 
-	if (request->enabled && reader->state != READER_RUNNING)
+	/* A replay may have read all its file already, and the router holds it still. */
+	if (request->enabled && reader->state != READER_RUNNING && !reader->replay)
 		return refuse(
 			peer, message, EXIT_FAILED, ESHUTDOWN, "the session is being stopped");
 	status = reader->provider->ops->enable(

@@ -126,7 +126,6 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 {
 	const struct control_probe_created *created = (const struct control_probe_created *)reply->bytes;
 	CLEANUP_FREE void *format = NULL;
-	struct catalog_event *event = NULL;
 	struct route *route = NULL;
 	const struct filter_environment environment = { .flags = create->flags & CREATE_LENIENT ? FILTER_LENIENT : 0 };
 	struct trace model;
@@ -137,9 +136,7 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 
 	r = reply->fd_count == 1 ? segment_blob_read(reply->fds[0], 1U << 20, &format, &size) : -EBADMSG;
 	if (r == 0)
-		r = catalog_add(router->catalog, created->system, format, size, &event, &what);
-	if (r == 0)
-		r = fanout_route(&router->fanout, event, &route);
+		r = fanout_describe(&router->fanout, created->system, format, size, &route, &what);
 	if (r != 0) {
 		control_failure_set(ret_failure, -r, -1, "the format of %s:%s: %s", created->system, created->event,
 			r == -EBADMSG ? what : strerror(-r));

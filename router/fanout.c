@@ -187,6 +187,31 @@ int fanout_text_route(struct fanout *fanout, const struct text_piece *name, cons
 	return 0;
 }
 
+/* A line of a log begins with the name of a thread, never with "name:", which begins every format file. */
+static bool is_line(const struct fanout *fanout, const char *text, size_t size)
+{
+	return fanout->text && (size < 5 || memcmp(text, "name:", 5) != 0);
+}
+
+int fanout_describe(struct fanout *fanout, const char *system, const char *text, size_t size, struct route **ret,
+	const char **ret_reason)
+{
+	struct catalog_event *event = NULL;
+	char name[CONTROL_NAME_MAX];
+	struct text_line line;
+	int r;
+
+	if (!is_line(fanout, text, size)) {
+		r = catalog_add(fanout->catalog, system, text, size, &event, ret_reason);
+		return r < 0 ? r : fanout_route(fanout, event, ret);
+	}
+	*ret_reason = "there is no whole line of it";
+	text_line_parse(text, size, &line);
+	if (line.kind != TEXT_EVENT || text_event_name(&line, name, sizeof(name)) < 0)
+		return -EBADMSG;
+	return fanout_text_route(fanout, &(struct text_piece){ .at = name, .size = strlen(name) }, &line.body, ret);
+}
+
 void fanout_touch(struct fanout *fanout, struct outlet *outlet)
 {
 	if (outlet->dirty)

@@ -134,6 +134,11 @@ int fanout_route(struct fanout *fanout, struct catalog_event *event, struct rout
 int fanout_text_route(struct fanout *fanout, const struct text_piece *name, const struct text_piece *body,
 	struct route **ret);
 
+/* The route of an event by what the reader has of it: its format file or, in a replayed text log, one of its lines.
+ * Returns 0, -EBADMSG (*ret_reason, static, says why) or another -errno. */
+int fanout_describe(struct fanout *fanout, const char *system, const char *text, size_t size, struct route **ret,
+	const char **ret_reason);
+
 /* Adds a trace, which takes nothing yet. Returns 0 or -ENOMEM. */
 int fanout_trace_add(struct route *route, const struct trace *model, struct trace **ret);
 void fanout_trace_remove(struct trace *trace);

@@ -126,7 +126,6 @@ static const struct {
 
 static int take_format(struct router *router, size_t row, const struct control_probe_created *created, int fd)
 {
-	struct catalog_event *event = NULL;
 	struct route *route = NULL;
 	CLEANUP_FREE void *format = NULL;
 	const char *reason = NULL;
@@ -134,9 +133,7 @@ static int take_format(struct router *router, size_t row, const struct control_p
 	int r = segment_blob_read(fd, FORMAT_MAX, &format, &size);
 
 	if (r == 0)
-		r = catalog_add(router->catalog, created->system, format, size, &event, &reason);
-	if (r == 0)
-		r = fanout_route(&router->fanout, event, &route);
+		r = fanout_describe(&router->fanout, created->system, format, size, &route, &reason);
 	if (r < 0 || !route)
 		return r;
 	route->own = rows[row].own;

@@ -510,6 +510,7 @@ static int text_joined(void *context, const struct text_joined *joined)
 
 	if (joined->line.kind == TEXT_LOST)
 		text_lost(router, &joined->line);
+	router->stream.strays += joined->line.kind == TEXT_CONTINUATION;
 	/* Taken out of the kernel's ring, and nothing but this is told of it. */
 	if (joined->line.kind == TEXT_TOO_BIG)
 		router->fanout.undecodable++;
@@ -560,6 +561,12 @@ static void take_clock(struct router *router, const struct pool_entry *entry)
 	}
 }
 
+/* Whether what was replayed as text is something else. */
+static bool is_foreign(const struct router *router)
+{
+	return router_recorded(router) && router->stream.strays && !router->fanout.decoded && !router->fanout.undecodable;
+}
+
 static void take_end(struct router *router, const struct pool_entry *entry)
 {
 	struct record_end end = { .reason = (uint32_t)entry->value };
@@ -572,7 +579,10 @@ static void take_end(struct router *router, const struct pool_entry *entry)
 	router->stream.over = true;
 	marks_end(router);
 	flushes_settle(router);
+	if (is_foreign(router))
+		end.reason = END_ERROR;
 	(void)snprintf(end.message, sizeof(end.message), "%s",
+		end.reason == END_ERROR ? "not a line of the file is text of ftrace's (trace, trace_pipe, trace-cmd report)" :
 		end.reason == END_FINISHED ? "the recording is at its end" : "the session was stopped");
 	router_end(router, &end);
 }
@@ -669,8 +679,7 @@ static int replay_take(struct router *router)
 	}
 	if (!router->stream.stalled)
 		router->stream.stalled = !replay_merge(router);
-	if (r == 0 && router_text(router) && !router->stream.stalled)
-		(void)text_join_flush(&router->stream.text, text_joined, router);
+	/* An event of a file that goes on in the next piece is not flushed here, only at the end. */
 	flushes_settle(router);
 	publish(router);
 	(void)stream_wake(router);

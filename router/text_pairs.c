@@ -192,6 +192,12 @@ static bool read_number(const char *at, const char *end, bool hex, bool known, u
 	return true;
 }
 
+/* A decimal number that would become a negative one: so a field that was taken for signed by another line is not. */
+static bool is_too_large(const struct schema_field *field, const char *at, uint64_t value)
+{
+	return field->flags & SCHEMA_SIGNED && field->display == SCHEMA_DECIMAL && *at != '-' && value > INT64_MAX;
+}
+
 static void set_integer(struct text_payload *payload, uint32_t field, const struct text_pair *pair, bool known)
 {
 	const struct schema_field *f = &payload->schema->fields[field];
@@ -203,7 +209,7 @@ static void set_integer(struct text_payload *payload, uint32_t field, const stru
 		text_payload_integer(payload, field, 1);
 	else if (pair->value.size == 5 && memcmp(at, "false", 5) == 0)
 		text_payload_integer(payload, field, 0);
-	else if (read_number(at, end, hex, known, &value))
+	else if (read_number(at, end, hex, known, &value) && (known || !is_too_large(f, at, value)))
 		text_payload_integer(payload, field, value);
 }
 

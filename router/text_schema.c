@@ -201,7 +201,14 @@ static bool is_known(const struct making *m, const char *name)
 	return false;
 }
 
-static int add_pair(struct making *m, const struct text_pair *pair)
+/* Most kernels print the arguments of a system call in hexadecimal without 0x, some in decimal: such a number has two
+ * readings, and is kept as it stands. */
+static bool is_call(const struct text_piece *body)
+{
+	return body->size > 4 && memcmp(body->at, "sys_", 4) == 0;
+}
+
+static int add_pair(struct making *m, const struct text_pair *pair, bool call)
 {
 	static const char *const types[] = {
 		[TEXT_LOOKS_STRING] = "char[]", [TEXT_LOOKS_DECIMAL] = "s64", [TEXT_LOOKS_HEX] = "u64",
@@ -213,6 +220,8 @@ static int add_pair(struct making *m, const struct text_pair *pair)
 
 	if (pair->name.size >= sizeof(name))
 		return 0;
+	if (call && look == TEXT_LOOKS_DECIMAL)
+		look = TEXT_LOOKS_STRING;
 	memcpy(name, pair->name.at, pair->name.size);
 	name[pair->name.size] = '\0';
 	if (is_known(m, name) || strcmp(name, "text") == 0)
@@ -248,7 +257,7 @@ int text_schema_infer(const struct text_piece *body, const char *system, const c
 	schema_builder_init(&m->builder);
 	r = make_header(m, system, event);
 	while (r == 0 && m->count < INFERRED_MAX && text_pairs_next(&at, end, &pair))
-		r = add_pair(m, &pair);
+		r = add_pair(m, &pair, is_call(body));
 	if (r == 0)
 		r = finish(m, ret_bytes, ret_size);
 	schema_builder_release(&m->builder);

@@ -88,6 +88,19 @@ static int attachment_check_name(const struct attachment *attachment, const stru
 	}
 }
 
+/* The mark stands under what the user wrote, not under what the library was given. */
+static int attachment_refused(const struct attachment *attachment, const char *probe, const char *text)
+{
+	const struct tfan_failure *failure = tfan_failure(attachment->tfan);
+	struct tfan_failure shown;
+
+	if (!failure || !attachment_replays(attachment))
+		return message_failure(failure, probe);
+	shown = *failure;
+	shown.position = probe_text_position(probe, text, failure->position);
+	return message_failure(&shown, probe);
+}
+
 static int attachment_create_one(struct attachment *attachment, const char *probe)
 {
 	char *text = attachment_probe_text(attachment, probe);
@@ -99,7 +112,7 @@ static int attachment_create_one(struct attachment *attachment, const char *prob
 		return EXIT_FAILED;
 	}
 	if (tfan_trace_create(attachment->tfan, text, &trace) < 0)
-		status = message_failure(tfan_failure(attachment->tfan), text);
+		status = attachment_refused(attachment, probe, text);
 	else
 		status = attachment_check_name(attachment, trace);
 	free(text);

@@ -115,17 +115,23 @@ static struct part probe_text_symbol(const struct place *place)
 	return symbol;
 }
 
+static bool probe_text_is_tracepoint(const struct place *place)
+{
+	if (place->kind.size > 0)
+		return place->kind.text[0] == 't';
+	return memchr(place->rest.text, ':', (size_t)place->rest.size) != NULL;
+}
+
 char *probe_text_recorded(const char *probe)
 {
 	struct place place = probe_text_place(probe);
-	bool colon = memchr(place.rest.text, ':', (size_t)place.rest.size) != NULL;
 	const char *filter = probe_text_if(probe);
 	const char *blank = *filter ? " " : "";
 	struct part symbol;
 	char *text;
 	int n;
 
-	if (place.kind.size > 0 ? place.kind.text[0] == 't' : colon) {
+	if (probe_text_is_tracepoint(&place)) {
 		n = asprintf(&text, "%.*s%stracepoint:%.*s%s%s", place.name.size, place.name.text, place.name.size ? "=" : "",
 			place.rest.size, place.rest.text, blank, filter);
 	} else if (place.name.size > 0) {
@@ -135,4 +141,19 @@ char *probe_text_recorded(const char *probe)
 		n = asprintf(&text, "kprobe:%.*s%s%s", symbol.size, symbol.text, blank, filter);
 	}
 	return n < 0 ? NULL : text;
+}
+
+int probe_text_position(const char *probe, const char *recorded, int position)
+{
+	struct place place = probe_text_place(probe);
+	size_t size = strlen(recorded), filter = strlen(probe_text_if(probe));
+
+	if (position < 0 || (size_t)position > size)
+		return position;
+	/* The filter is the end of both. */
+	if (filter && size - (size_t)position <= filter)
+		return (int)(strlen(probe) - (size - (size_t)position));
+	if (probe_text_is_tracepoint(&place))
+		return (int)(place.rest.text - probe);
+	return place.name.size > 0 ? 0 : (int)(probe_text_symbol(&place).text - probe);
 }

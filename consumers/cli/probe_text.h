@@ -7,5 +7,7 @@
  * "tracepoint"; any other by the name that it had, given alone or within the definition that made it: neither the program that
  * it was placed in nor its arguments are needed again. The caller frees it; NULL: no memory. */
 char *probe_text_recorded(const char *probe);
+/* Which byte of `probe` is meant by this one of its `recorded` definition; -1 stays. */
+int probe_text_position(const char *probe, const char *recorded, int position);
 
 #endif

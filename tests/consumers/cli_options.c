@@ -255,6 +255,34 @@ static void a_recorded_probe_is_known_by_its_name(void **state)
 	check_recorded("kretprobe:vfs_read+maxactive=9", "kprobe:vfs_read");
 }
 
+static void check_position(const char *probe, int position, const char *expected)
+{
+	char *text = probe_text_recorded(probe);
+
+	assert_non_null(text);
+	assert_string_equal(probe + probe_text_position(probe, text, position), expected);
+	free(text);
+}
+
+static void marks_stand_in_what_was_written(void **state)
+{
+	const char *filtered = "uprobe:/bin/x:main n=$arg1 if n = 1";
+	char *text = probe_text_recorded(filtered);
+
+	(void)state;
+	check_position("uprobe:/bin/x:main", 7, "main");
+	check_position("opened", 7, "opened");
+	check_position("o=kprobe:x", 9, "o=kprobe:x");
+	check_position("sched:sched_switch if a", 11, "sched:sched_switch if a");
+	check_position("x=tracepoint:sched:sched_switch", 13, "sched:sched_switch");
+	/* "kprobe:main if n = 1": in the filter, and at its end. */
+	assert_string_equal(text, "kprobe:main if n = 1");
+	check_position(filtered, 15, "n = 1");
+	check_position(filtered, 20, "");
+	assert_int_equal(probe_text_position(filtered, text, -1), -1);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +295,7 @@ int main(void)
 		cmocka_unit_test(seconds),
 		cmocka_unit_test(near_names),
 		cmocka_unit_test(a_recorded_probe_is_known_by_its_name),
+		cmocka_unit_test(marks_stand_in_what_was_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

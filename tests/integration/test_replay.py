@@ -5,7 +5,8 @@ import pathlib
 
 import harness
 
-RECORDING = pathlib.Path(__file__).resolve().parent.parent / "fixtures" / "demo.tfr"
+FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
+RECORDING = FIXTURES / "demo.tfr"
 
 
 class Replay(harness.TestCase):
@@ -40,6 +41,62 @@ class Replay(harness.TestCase):
         for event in (*first.events, *second.events):
             event.pop("id")
         self.assertEqual(first.events, second.events)
+
+
+class Logs(harness.TestCase):
+    """ftrace's text, and raw pages with their format files."""
+
+    PAGES = FIXTURES / "guest-6.1"
+    LOG = PAGES / "expected/kernel-text.txt"
+
+    def replay(self, *words, status=0):
+        result = harness.run([harness.program("tracefan"), "replay", "-o", "json", *words])
+        self.check_ended(result, status)
+        return result
+
+    def test_each_probe_gets_its_own(self):
+        """However fast the file is read, each of several has all of its events."""
+        probes = ["-e", "tracepoint:sched:sched_process_exec", "-e", "tracepoint:syscalls:sys_enter_getpgid"]
+        for source, call in (["--pages", self.PAGES], "tracepoint:probes:call"), (["--text", self.LOG], "uprobe:/any/program:call"):
+            with self.subTest(source=source):
+                result = self.replay(*source, *probes, "-e", call)
+                self.check_balance(result)
+                names = ("sched:sched_process_exec", "syscalls:sys_enter_getpgid", call.removeprefix("tracepoint:").rpartition("/program:")[2])
+                self.assertEqual([len(result.of(name)) for name in names], [3, 2, 3])
+
+    def test_a_filter_of_what_a_log_shows(self):
+        result = self.replay("--text", self.LOG, "-e", "c=uprobe:/any/program:call", status=5)
+        self.assertIn('the log holds no event "c"', result.err)
+        result = self.replay("--text", self.LOG, "-e", "call if s != 0 && comm == workload_calls")
+        self.assertEqual([e["args"]["low"] for e in result.events], [5, 10])
+
+    def test_the_mark_stands_under_what_was_written(self):
+        for source, what in ("--pages", "recording"), ("--text", "log"):
+            path = self.PAGES if source == "--pages" else self.LOG
+            result = self.replay(source, path, "-e", "uprobe:/any/program:missing n=$arg1", status=5)
+            self.assertIn(f"the {what} holds no event", result.err)
+            lines = result.err.splitlines()
+            mark = next(i for i, line in enumerate(lines) if line.strip() == "^")
+            self.assertEqual(lines[mark - 1][lines[mark].index("^"):], "missing n=$arg1")
+
+    def test_what_is_no_log(self):
+        other = pathlib.Path(self.folder, "other")
+        other.write_text("nothing of this\nis ftrace's\n")
+        result = self.replay("--text", other, status=1)
+        self.assertIn("not a line of the file is text of ftrace's", result.err)
+        self.assertEqual(result.summary["session"]["decoded"], 0)
+        # A trace without events is one all the same.
+        other.write_text("# tracer: nop\n#\n")
+        self.assertEqual(self.replay("--text", other).events, [])
+
+    def test_an_event_across_the_pieces_of_a_file(self):
+        """A string with newlines is one event, wherever the reader's pieces of the file end."""
+        line = '            prog-7       [003] .....     2.{:06}: own: (0x1) s="one\ntwo\nthree"\n'
+        log = pathlib.Path(self.folder, "log")
+        log.write_text("".join(line.format(i) for i in range(5000)))
+        result = self.replay("--text", log)
+        self.assertEqual(len(result.events), 5000)
+        self.assertEqual({e["args"]["s"] for e in result.events}, {"one\ntwo\nthree"})
 
 
 if __name__ == "__main__":

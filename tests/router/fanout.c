@@ -8,6 +8,7 @@
 #include "shm/wake.h"
 #include "tests/shm/ring_pair.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -824,6 +825,31 @@ static void lines_of_text(void **state)
 	assert_int_equal(tear_down((void **)&f), 0);
 }
 
+/* A format file describes an event, or, of a log, one of its lines. */
+static void described_by_a_line(void **state)
+{
+	static const char call[] = "            prog-7       [003] .....     2.000001: sys_openat(dfd: ffffff9c, mode: 10)";
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct route *route = NULL, *again = NULL;
+	const char *reason = NULL;
+
+	(void)state;
+	assert_non_null(f);
+	begin(f, true, HOST_IS_BIG);
+	assert_int_equal(fanout_describe(&f->fanout, "test", number_format, strlen(number_format), &route, &reason), 0);
+	assert_ptr_equal(route, f->number);
+	assert_int_equal(fanout_describe(&f->fanout, "", call, strlen(call), &route, &reason), 0);
+	assert_string_equal(route->name, "sys_enter_openat");
+	/* Without 0x it has two readings, so it stays text. */
+	assert_int_equal(route->schema.fields[schema_find(&route->schema, "mode")].kind, SCHEMA_STRING);
+	assert_int_equal(fanout_describe(&f->fanout, "", call, strlen(call), &again, &reason), 0);
+	assert_ptr_equal(again, route);
+	assert_int_equal(fanout_describe(&f->fanout, "", "nothing", 7, &route, &reason), -EBADMSG);
+	assert_non_null(reason);
+	assert_int_equal(fanout_describe(&f->fanout, "", "", 0, &route, &reason), -EBADMSG);
+	assert_int_equal(tear_down((void **)&f), 0);
+}
+
 /* ---- rings that are written to ---- */
 
 /* Each is published once, and one that goes away is forgotten. */
@@ -921,6 +947,7 @@ int main(void)
 		TEST(hits_are_recorded_or_kept_away),
 		TEST(all_events),
 		cmocka_unit_test(lines_of_text),
+		cmocka_unit_test(described_by_a_line),
 		TEST(dirty_rings),
 		TEST(woken_in_turn),
 	};
