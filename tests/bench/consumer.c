@@ -1,5 +1,5 @@
-/* bench_consumer --session NAME [--ring BYTES] --count EVENTS [--ages]: reads every field of every
- * event, through the library as any program would.
+/* bench_consumer --session NAME [--ring BYTES] --count EVENTS [--ages] [--include-self]: reads every
+ * field of every event, through the library as any program would.
  *
  * Each line of standard input, up to an empty one, is a connection with one probe; with a '+'
  * before it, one more probe of the connection before; with a '-', the same, but not enabled. Then
@@ -211,6 +211,7 @@ static int parse(int argc, char **argv, struct consumer *consumer)
 		{ "ring", required_argument, NULL, 'r' },
 		{ "count", required_argument, NULL, 'c' },
 		{ "ages", no_argument, NULL, 'a' },
+		{ "include-self", no_argument, NULL, 'i' },
 		{ 0 },
 	};
 	int c, ages = 0;
@@ -224,6 +225,8 @@ static int parse(int argc, char **argv, struct consumer *consumer)
 			consumer->wanted = strtoull(optarg, NULL, 10);
 		else if (c == 'a')
 			ages = 1;
+		else if (c == 'i')
+			consumer->options.include_self = true;
 		else
 			return -1;
 	}

@@ -158,12 +158,15 @@ def resident(pid):
 
 
 class Producer:
-    """The work: processes that call getppid, which is traced."""
+    """The work: processes that call getppid, which is traced, or getpgid of `numbers` numbers in turn."""
 
-    def __init__(self, calls, processes=2, period=0, pin=False):
+    NUMBER = 0x60000000
+
+    def __init__(self, calls, processes=2, period=0, pin=False, numbers=0):
         words = [built("bench_producer"), calls, processes]
         words += ["--period", period] if period else []
         words += ["--pin"] if pin else []
+        words += ["--numbers", numbers] if numbers else []
         self._child = Child(words)
         self.calls, self.processes = calls, processes
         self.pids = [int(word) for word in self._child.line().split()]

@@ -1,8 +1,10 @@
-/* bench_producer CALLS PROCESSES [--period NS] [--pin]: the work that is traced.
+/* bench_producer CALLS PROCESSES [--period NS] [--pin] [--numbers N]: the work that is traced.
  *
  * Makes PROCESSES processes and prints their ids in a line; when a line comes on standard input,
- * each makes CALLS calls of getppid, one per period or one after the other. At the end a line for
- * each with the nanoseconds that a call took on the clock and of its processor time.
+ * each makes CALLS calls of getppid, one per period or one after the other. With --numbers they are
+ * calls of getpgid, of the numbers from BENCH_NUMBER on in turn, N of them: processes that don't
+ * exist. At the end a line for each with the nanoseconds that a call took on the clock and of its
+ * processor time.
  *
  * Its function bench_sled, which nobody calls, is a place for many probes: one at every fourth
  * byte. */
@@ -22,8 +24,12 @@ __asm__(".text\n.globl bench_sled\n.type bench_sled, %function\nbench_sled:\n.re
 	"4096\nnop\n.endr\n"
 	".size bench_sled, . - bench_sled\n");
 
+/* Nobody else asks for such. */
+#define BENCH_NUMBER 0x60000000UL
+
 struct plan {
 	unsigned long calls, processes;
+	unsigned long numbers; /* 0: getppid */
 	uint64_t period; /* ns; 0: as fast as it goes */
 	int pin;         /* the i-th process on the i-th of the processors that we may use */
 };
@@ -75,7 +81,10 @@ static void work(const struct plan *plan)
 		if (plan->period)
 			wait_until(next += plan->period);
 		/* By number: a library may remember the answer. */
-		(void)syscall(SYS_getppid);
+		if (plan->numbers)
+			(void)syscall(SYS_getpgid, BENCH_NUMBER + i % plan->numbers);
+		else
+			(void)syscall(SYS_getppid);
 	}
 }
 
@@ -110,6 +119,8 @@ static int parse(int argc, char **argv, struct plan *plan)
 			plan->pin = 1;
 		else if (strcmp(argv[i], "--period") == 0 && i + 1 < argc)
 			plan->period = strtoull(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--numbers") == 0 && i + 1 < argc)
+			plan->numbers = strtoul(argv[++i], NULL, 10);
 		else
 			return -1;
 	}
@@ -151,8 +162,8 @@ int main(int argc, char **argv)
 	int gate[2], results[2];
 
 	if (parse(argc, argv, &plan) < 0) {
-		(void)fprintf(
-			stderr, "usage: bench_producer CALLS PROCESSES [--period NS] [--pin]\n");
+		(void)fprintf(stderr, "usage: bench_producer CALLS PROCESSES [--period NS] [--pin] "
+				      "[--numbers N]\n");
 		return 2;
 	}
 	if (pipe(gate) < 0 || pipe(results) < 0)

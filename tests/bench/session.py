@@ -12,16 +12,18 @@ import process
 from process import Child, Failed, built, cpu_time
 
 EVENT = "tracepoint:syscalls:sys_enter_getppid"
+NUMBERED = "tracepoint:syscalls:sys_enter_getpgid"
 RING = 64 << 20
 
 
 class Consumer:
-    """A bench_consumer that has attached. `connections`: for each the probes, as its first page says."""
+    """A bench_consumer that has attached. `connections`: for each the probes, as its first page says. `unseen`: it is
+    kept out of the trace, which takes the kernel a while for each connection."""
 
-    def __init__(self, session, events, connections=((EVENT,),), ring=RING, ages=False):
+    def __init__(self, session, events, connections=((EVENT,),), ring=RING, ages=False, unseen=True):
         words = [built("bench_consumer"), "--session", session.name,
                  "--ring", ring, "--count", events]
-        self.child = Child(words + (["--ages"] if ages else []))
+        self.child = Child(words + (["--ages"] if ages else []) + ([] if unseen else ["--include-self"]))
         for probes in connections:
             for i, probe in enumerate(probes):
                 self.child.tell(("+" if i and probe[0] != "-" else "") + probe + "\n")

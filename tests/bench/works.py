@@ -13,10 +13,11 @@ import process
 from peers import EVENT as KERNEL_EVENT
 from process import Child, Failed, Producer, built
 from report import Row, percentile
-from session import EVENT, Consumer, check_lost, session
+from session import EVENT, NUMBERED, RING, Consumer, check_lost, session
 
-# An event of the work takes 20 bytes in the kernel's ring.
+# An event of the work takes 20 bytes in the kernel's ring, one with a number 28.
 EVENT_ROOM = 24
+NUMBERED_ROOM = 32
 
 
 class Scale:
@@ -34,9 +35,9 @@ def ring_room(events, processes):
     return max(1 << 20, events // processes * EVENT_ROOM)
 
 
-def pinned_producer(events):
+def pinned_producer(events, numbers=0):
     count = min(2, len(os.sched_getaffinity(0)))
-    return Producer(events // count, count, pin=True)
+    return Producer(events // count, count, pin=True, numbers=numbers)
 
 
 # ---- events that lie in the kernel's ring ----
@@ -196,6 +197,67 @@ def work_shares(scale):
     rows = [Row(work, f"CPU per event of {n} / of 1", (str(n), "cpu"), ("1", "cpu"), "least", 1.5 if n == most else None, "ns")
             for n in (4, 16, most)]
     rows.append(Row(work, f"events lost by {most}", (str(most), "lost"), target=0))
+    return work, contenders, rows
+
+
+# ---- many consumers, each with a filter of its own ----
+
+def filters_tracefan(events, filters, numbers):
+    """Calls of `numbers` numbers in turn, from the kernel's ring, to a consumer for each of the filters."""
+    producer = pinned_producer(events, numbers)
+    events = producer.calls * producer.processes
+    with session("--buffer-size", str(events // producer.processes * NUMBERED_ROOM + (1 << 20))) as running:
+        consumer = Consumer(running, events, [(f"{NUMBERED} if {text}",) for text in filters],
+                            ring=max(1 << 18, RING // len(filters)), unseen=False)
+        with running.halted():
+            producer.run()
+            before = running.spent()
+        got, lost, _, _ = consumer.result()
+        after = running.spent()
+        consumer.close()
+    check_lost(lost)
+    if got != events:
+        raise Failed(f"{got} events instead of {events}")
+    return {"router": (after[1] - before[1]) / events}
+
+
+def own_numbers(consumers, each=1):
+    """For each consumer a filter for the next few of the numbers."""
+    numbers = [Producer.NUMBER + i for i in range(consumers * each)]
+    return [" || ".join(f"pid == {n}" for n in numbers[i:i + each]) for i in range(0, len(numbers), each)]
+
+
+def tried(consumers):
+    """One that accepts the first number, and others of which none accepts it and none can be looked up."""
+    first, last = Producer.NUMBER, Producer.NUMBER + consumers + 100
+    return [f"pid >= {first + i} && pid < {last}" for i in range(consumers)]
+
+
+def work_filters(scale):
+    """What an event costs by the number of filters, where one of them accepts it. In the rows with a target that is
+    always the same consumer's; where events go to all consumers in turn, so many rings are written to and so many
+    consumers woken."""
+    events, some, many = scale.of(1000000, 4000), scale.of(64, 4), scale.of(1000, 8)
+    work = "filters"
+    contenders = {
+        "one": lambda: filters_tracefan(events, own_numbers(1), 1),
+        "some": lambda: filters_tracefan(events, own_numbers(some), 1),
+        "many": lambda: filters_tracefan(events, own_numbers(many), 1),
+        "some in turn": lambda: filters_tracefan(events, own_numbers(some), some),
+        "many in turn": lambda: filters_tracefan(events, own_numbers(many), many),
+        "four": lambda: filters_tracefan(events, own_numbers(many // 4, 4), many // 4 * 4),
+        "tried": lambda: filters_tracefan(events // 10, tried(many), 1),
+    }
+    figures = {
+        "some": (f"{some} consumers, a number each: CPU per event of the router / with one", 1.5),
+        "many": (f"{many} consumers: the same", 2),
+        "some in turn": (f"{some} consumers in turn: the same", None),
+        "many in turn": (f"{many} consumers in turn: the same", None),
+        "four": (f"{many // 4} consumers in turn, 4 numbers each: the same", None),
+        "tried": (f"{many} filters without a value to look up: the same", None),
+    }
+    rows = [Row(work, figure, (name, "router"), ("one", "router"), "least", target, "ns")
+            for name, (figure, target) in figures.items()]
     return work, contenders, rows
 
 
@@ -384,4 +446,4 @@ def work_many(scale):
     return work, contenders, rows
 
 
-WORKS = [work_ring, work_live, work_shares, work_latency, work_rest, work_output, work_many]
+WORKS = [work_ring, work_live, work_shares, work_filters, work_latency, work_rest, work_output, work_many]
