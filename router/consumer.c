@@ -413,7 +413,9 @@ int consumer_accept(struct router *router, int fd)
 		turn_away(fd, who.uid);
 		return 0;
 	}
-	consumer = calloc(1, sizeof(*consumer));
+	consumer = aligned_alloc(_Alignof(struct consumer), sizeof(*consumer));
+	if (consumer)
+		memset(consumer, 0, sizeof(*consumer));
 	event.data.ptr = consumer;
 
 	if (!consumer || epoll_ctl(router->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {

@@ -37,10 +37,13 @@ enum trace_stage {
 
 /* A consumer's handle on a probe. Owned by the fan-out. */
 struct trace {
-	uint64_t id, probe_id;
+	/* What each event touches: a line of the cache. */
+	_Alignas(64) uint64_t id;
+	struct outlet *outlet;
+	struct ledger_trace ledger;
+	uint64_t probe_id;
 	uint32_t owner;  /* the user that the reader knows as the probe's */
 	struct route *route;
-	struct outlet *outlet;
 	struct trace *next_of_outlet; /* among those of its list */
 	enum trace_stage stage;
 	uint64_t since, until; /* ns */
@@ -53,7 +56,6 @@ struct trace {
 	bool next_pending;
 	uint16_t next_request; /* enum control_type: what asked for it */
 	bool indexed; /* listed in the route's index */
-	struct ledger_trace ledger;
 	uint64_t missed_before; /* the route's when the trace was made */
 	bool enabled;
 	bool claiming; /* enabled, or about to be: the kernel must record what its filters take */

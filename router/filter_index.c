@@ -29,20 +29,23 @@ struct branch {
 	struct filter_code code;
 	struct filter_pred *key;
 	struct ways_field *field;
+	struct way_in *ways;
+	size_t way_count;
 };
 
+/* The first three are all that most events touch of it, and fill a line of the cache. */
 struct group {
-	struct table_link link; /* index->groups, by the tree's hash */
-	uint64_t found;         /* the event that it was last found for */
-	void *lone;             /* the only member's user, where there is just one */
+	_Alignas(64) struct way_in first; /* the way in where there is just one, else unused */
+	uint64_t found;                   /* the event that it was last found for */
+	void *lone;                       /* the only member's user, NULL: there are more */
+	struct table_link link;           /* index->groups, by the tree's hash */
 	size_t member_count, member_room;
 	struct member **members;
 	struct filter_code code; /* no ways in: the whole program */
 	struct filter_node *tree;
 	struct branch *branches;
 	size_t branch_count;
-	struct way_in *ways;
-	size_t way_count;
+	struct way_in *ways;            /* all branches', or `first` */
 	struct group *next, **previous; /* among index->tried, where it has no ways in */
 };
 
@@ -142,19 +145,20 @@ static int make_ways(struct filter_index *index, struct group *group, size_t val
 	error = add_branches(index, group, group->tree, NULL);
 	if (error)
 		return error;
-	group->ways = calloc(values, sizeof(group->ways[0]));
+	group->ways = values > 1 ? calloc(values, sizeof(group->ways[0])) : &group->first;
 	if (!group->ways)
 		return -ENOMEM;
-	for (size_t i = 0; i < group->branch_count; i++) {
-		const struct branch *branch = &group->branches[i];
+	for (size_t i = 0, used = 0; i < group->branch_count; i++) {
+		struct branch *branch = &group->branches[i];
 		struct way_in model = {
-			.field = branch->field,
 			.group = group,
 			.rest = branch->rest ? &branch->code : NULL,
 		};
 
-		group->way_count += filter_ways_add(
-			&index->ways, branch->key, model, group->ways + group->way_count);
+		branch->ways = group->ways + used;
+		branch->way_count = filter_ways_add(
+			&index->ways, branch->key, branch->field, model, branch->ways);
+		used += branch->way_count;
 	}
 	return 0;
 }
@@ -163,11 +167,13 @@ static int make_ways(struct filter_index *index, struct group *group, size_t val
 
 static void group_release(struct filter_index *index, struct group *group)
 {
-	for (size_t i = 0; i < group->way_count; i++)
-		filter_ways_remove(&group->ways[i]);
 	for (size_t i = 0; i < group->branch_count; i++) {
-		filter_shared_drop(&index->shared, &group->branches[i].code);
-		filter_node_release(group->branches[i].rest);
+		struct branch *branch = &group->branches[i];
+
+		for (size_t j = 0; j < branch->way_count; j++)
+			filter_ways_remove(branch->field, &branch->ways[j]);
+		filter_shared_drop(&index->shared, &branch->code);
+		filter_node_release(branch->rest);
 	}
 	if (group->previous) {
 		*group->previous = group->next;
@@ -177,7 +183,8 @@ static void group_release(struct filter_index *index, struct group *group)
 	filter_shared_drop(&index->shared, &group->code);
 	filter_node_release(group->tree);
 	free(group->branches);
-	free(group->ways);
+	if (group->ways != &group->first)
+		free(group->ways);
 	free(group->members);
 	free(group);
 }
@@ -196,12 +203,13 @@ static struct group *find_group(const struct filter_index *index, const struct f
 
 static int group_create(struct filter_index *index, struct filter_node *tree, struct group **ret)
 {
-	struct group *group = calloc(1, sizeof(*group));
+	struct group *group = aligned_alloc(_Alignof(struct group), sizeof(*group));
 	size_t best, values = filter_ways_cover(&index->ways, tree, &best).values;
 	int error;
 
 	if (!group)
 		return -ENOMEM;
+	memset(group, 0, sizeof(*group));
 	group->tree = filter_node_ref(tree);
 	error = values && values <= FILTER_SET_MAX
 			? make_ways(index, group, values)
@@ -210,7 +218,7 @@ static int group_create(struct filter_index *index, struct filter_node *tree, st
 		group_release(index, group);
 		return error;
 	}
-	if (!group->way_count) {
+	if (!group->branch_count) {
 		group->next = index->tried;
 		group->previous = &index->tried;
 		if (group->next)
@@ -289,7 +297,7 @@ static void enter_group(struct group *group, struct member *member)
 	member->group = group;
 	member->place = group->member_count;
 	group->members[group->member_count++] = member;
-	group->lone = member->user;
+	group->lone = group->member_count == 1 ? member->user : NULL;
 }
 
 /* The last member takes the free place. */
@@ -300,7 +308,7 @@ static void leave_group(struct member *member)
 
 	group->members[member->place] = last;
 	last->place = member->place;
-	group->lone = group->members[0]->user;
+	group->lone = group->member_count == 1 ? group->members[0]->user : NULL;
 }
 
 int filter_index_set(struct filter_index *index, void *user, const struct filter_program *program)
@@ -390,7 +398,7 @@ void filter_index_release(struct filter_index *index)
 static size_t accept(struct filter_index *index, struct group *group, size_t count)
 {
 	group->found = index->shared.event;
-	if (group->member_count == 1) {
+	if (group->lone) {
 		index->matched[count++] = group->lone;
 		return count;
 	}
@@ -404,7 +412,7 @@ static size_t match_ways(struct filter_index *index, struct ways_field *field,
 {
 	const char *text = NULL;
 	uint64_t value = 0, hash;
-	size_t size = 0;
+	size_t size;
 
 	if (field->field.type == TYPE_NUMBER) {
 		if (!filter_field_number(&field->field, event, &value))
@@ -415,6 +423,7 @@ static size_t match_ways(struct filter_index *index, struct ways_field *field,
 		if (!filter_field_text(&field->field, event, &text, &size))
 			return count;
 		hash = filter_hash_text(index->ways.seed, text, size);
+		value = size;
 	}
 	for (struct table_link *link = filter_table_chain(&field->values, hash); link;
 		link = link->next) {
@@ -422,7 +431,7 @@ static size_t match_ways(struct filter_index *index, struct ways_field *field,
 
 		if (link->hash != hash || way->group->found == index->shared.event)
 			continue;
-		if (!filter_ways_equal(way, text, size, value))
+		if (!filter_ways_equal(way, text, value))
 			continue;
 		if (!way->rest || filter_shared_run(&index->shared, way->rest, event))
 			count = accept(index, way->group, count);

@@ -57,7 +57,8 @@ static inline void filter_table_add(
 {
 	struct table_link **bucket;
 
-	if (table->count >= table->room)
+	/* Most chains are to have one link: a second one is a second miss of the cache. */
+	if (4 * table->count >= table->room)
 		filter_table_grow(table);
 	bucket = &table->buckets[hash & (table->room - 1)];
 	link->hash = hash;

@@ -47,8 +47,8 @@ static void each_value(const struct filter_ways *ways, const struct filter_pred 
 
 	for (size_t i = 0; i < pred->strings.count; i++) {
 		way.text = pred->strings.at[i].at;
-		way.size = pred->strings.at[i].size;
-		value(context, &way, filter_hash_text(ways->seed, way.text, way.size));
+		way.value = pred->strings.at[i].size;
+		value(context, &way, filter_hash_text(ways->seed, way.text, way.value));
 	}
 	for (size_t i = 0; i < pred->ranges.count; i++) {
 		struct filter_range range = pred->ranges.at[i];
@@ -75,7 +75,7 @@ static void count_value(void *context, const struct way_in *wanted, uint64_t has
 	for (; link && others < WAYS_OTHERS_MAX; link = link->next)
 		others += link->hash == hash &&
 			  filter_ways_equal(TABLE_ITEM(link, struct way_in, link), wanted->text,
-				  wanted->size, wanted->value);
+				  wanted->value);
 	if (!counting->cover.values++ || others < counting->cover.others)
 		counting->cover.others = others;
 }
@@ -141,6 +141,7 @@ struct ways_field *filter_ways_field(struct filter_ways *ways, struct filter_pre
 }
 
 struct adding {
+	struct ways_field *field;
 	struct way_in model, *next;
 };
 
@@ -151,15 +152,14 @@ static void add_way(void *context, const struct way_in *value, uint64_t hash)
 
 	*way = adding->model;
 	way->text = value->text;
-	way->size = value->size;
 	way->value = value->value;
-	filter_table_add(&way->field->values, &way->link, hash);
+	filter_table_add(&adding->field->values, &way->link, hash);
 }
 
 size_t filter_ways_add(struct filter_ways *ways, const struct filter_pred *pred,
-	struct way_in model, struct way_in *room)
+	struct ways_field *field, struct way_in model, struct way_in *room)
 {
-	struct adding adding = { model, room };
+	struct adding adding = { field, model, room };
 
 	each_value(ways, pred, add_way, &adding);
 	return (size_t)(adding.next - room);

@@ -9,12 +9,10 @@
 struct group;
 
 struct way_in {
-	struct table_link link; /* field->values */
-	struct ways_field *field;
+	struct table_link link; /* of its field's values */
 	struct group *group;
-	uint64_t value;   /* an order key, or for strings: */
-	const char *text; /* borrowed from the group's tree */
-	size_t size;
+	uint64_t value;                 /* an order key; of a string its size */
+	const char *text;               /* NULL: a number; else borrowed from the group's tree */
 	const struct filter_code *rest; /* NULL: nothing else is asked */
 };
 
@@ -45,17 +43,18 @@ struct ways_cover filter_ways_cover(
 
 /* The field of a comparison, made if it isn't there; NULL: no memory. */
 struct ways_field *filter_ways_field(struct filter_ways *ways, struct filter_pred *pred);
-/* Adds a way like `model`, whose field, group and rest count, for each value of the comparison:
- * into `room`, which has as many places as the comparison's cover has values. Returns how many. */
+/* Adds a way like `model`, whose group and rest count, to the comparison's field for each of its
+ * values: into `room`, which has as many places as the comparison's cover has values. Returns how
+ * many. */
 size_t filter_ways_add(struct filter_ways *ways, const struct filter_pred *pred,
-	struct way_in model, struct way_in *room);
+	struct ways_field *field, struct way_in model, struct way_in *room);
 
 /* All ways have been removed. */
 void filter_ways_release(struct filter_ways *ways);
 
-static inline void filter_ways_remove(struct way_in *way)
+static inline void filter_ways_remove(struct ways_field *field, struct way_in *way)
 {
-	filter_table_remove(&way->field->values, &way->link);
+	filter_table_remove(&field->values, &way->link);
 }
 
 static inline uint64_t filter_ways_hash(const struct filter_ways *ways, uint64_t value)
@@ -63,11 +62,10 @@ static inline uint64_t filter_ways_hash(const struct filter_ways *ways, uint64_t
 	return filter_mix(value ^ ways->seed);
 }
 
-/* `text` is NULL for numbers. */
-static inline bool filter_ways_equal(
-	const struct way_in *way, const char *text, size_t size, uint64_t value)
+/* A string's size is its value; `text` is NULL for numbers. */
+static inline bool filter_ways_equal(const struct way_in *way, const char *text, uint64_t value)
 {
-	return text ? way->size == size && !memcmp(way->text, text, size) : way->value == value;
+	return way->value == value && (!text || !memcmp(way->text, text, value));
 }
 
 #endif

@@ -35,27 +35,29 @@ struct outlet_filter {
 
 struct trace;
 
+/* What each event touches stands together, at the front and at the ring's: with a thousand outlets no more of them fits
+ * into a core's cache. */
 struct outlet {
+	_Alignas(64) const uint8_t *stop; /* up to here events are written without a further look */
+	uint64_t last_time;   /* of the last event written or lost */
+	struct outlet *next_dirty; /* the fan-out's list of rings to publish, and of consumers to wake */
+	bool dirty;
+	bool due; /* one of lost, flushes, filters, clock and end waits to be written */
 	struct ring_writer ring;
 	struct trace *traces[OUTLET_LISTS]; /* the fan-out's */
 	/* RING_OVERWRITE: told of each event that is overwritten unread; may be NULL. */
 	void (*event_gone)(struct outlet *outlet, uint64_t trace_id);
 	struct record_lost lost[LOST_SOURCES]; /* by source, told before the next record; at_least 0: none */
-	const uint8_t *stop;  /* up to here events are written without a further look */
-	uint64_t last_time;   /* of the last event written or lost */
 	struct outlet_flush flushes[OUTLET_FLUSHES_MAX]; /* marks whose time has come */
 	uint32_t flush_count;
 	uint32_t flushes_unread; /* marks in the ring that may still be overwritten */
 	uint64_t flushes_end;    /* the position behind the last of them */
 	struct outlet_filter filters[OUTLET_FILTERS_MAX]; /* marks that stand before the next event */
 	uint32_t filter_count;
-	bool due; /* one of lost, flushes, filters, clock and end waits to be written */
 	bool clock_known, gap_due, end_due, ended;
 	uint64_t gap_time;
 	struct record_clock clock;
 	struct record_end end;
-	struct outlet *next_dirty; /* the fan-out's list of rings to publish, and of consumers to wake */
-	bool dirty;
 };
 
 /* Makes the ring. Returns 0 or -errno. */

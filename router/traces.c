@@ -63,7 +63,7 @@ int fanout_trace_add(struct route *route, const struct trace *model, struct trac
 
 	if (traces_room(route) < 0)
 		return -ENOMEM;
-	trace = malloc(sizeof(*trace));
+	trace = aligned_alloc(_Alignof(struct trace), sizeof(*trace));
 	if (!trace)
 		return -ENOMEM;
 	*trace = *model;

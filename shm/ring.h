@@ -39,14 +39,14 @@ static inline uint64_t ring_record_max(uint64_t capacity)
 
 /* ---- the router's end ---- */
 struct ring_writer {
+	/* Where the next record goes, and how far there is room without a break. */
+	uint8_t *at, *end;
+	uint64_t top;          /* the position of `end` */
 	struct segment head;   /* all of SEGMENT_RING: the page and the data twice */
 	struct segment cursor; /* SEGMENT_CURSOR, RING_DROP: mapped read-only */
 	uint8_t *data;         /* the first of the two mappings of the data */
 	uint64_t capacity;
 	uint64_t record_max; /* bytes of the largest record */
-	uint8_t *at,
-		*end; /* where the next record goes, and how far there is room without a break */
-	uint64_t top; /* the position of `end` */
 	uint64_t published; /* last value stored in ring_head.published */
 	uint64_t announced; /* `published` when it was last looked whether the consumer sleeps */
 	uint64_t consumed;  /* last clamped copy of the consumer's cursor */
