@@ -276,11 +276,13 @@ static int start(struct reader *reader)
 	return enter_sandbox(reader);
 }
 
-static void announce(struct reader *reader)
+/* Whoever waits for the word would wait for ever. */
+static int announce(struct reader *reader)
 {
-	if (process_notify(reader->notify, "READY=1") < 0)
-		log_warning("the readiness socket can't be reached");
+	int r = process_notify(reader->notify, "READY=1");
+
 	reader->notify = close_fd(reader->notify);
+	return r < 0 ? reader_fail(reader, EXIT_FAILED, r, "telling that the session is ready") : 0;
 }
 
 /* ---- run and end ---- */
@@ -405,14 +407,18 @@ static void block_signals(void)
 	 */
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
+	/* A limit on files is an error like others. */
+	(void)signal(SIGXFSZ, SIG_IGN);
 }
 
 int reader_run(const struct reader_options *options)
 {
 	CLEANUP_FREE struct reader *reader = calloc(1, sizeof(*reader));
 
-	if (!reader)
+	if (!reader) {
+		log_error("no memory");
 		return EXIT_FAILED;
+	}
 	reader->options = options;
 	reader->dir = (struct session_dir)SESSION_DIR_NONE;
 	reader->grace = LOOP_NEVER;
@@ -436,8 +442,8 @@ int reader_run(const struct reader_options *options)
 	(void)umask(077);
 	block_signals();
 	if (!start(reader)) {
-		announce(reader);
-		run(reader);
+		if (!announce(reader))
+			run(reader);
 		end(reader);
 	} else if (reader->adopted) {
 		abandon(reader);

@@ -380,6 +380,8 @@ int router_run(const struct router_options *options)
 	upstream_init(&router->upstream, router);
 	takeover_init(router);
 	raise_limits();
+	/* A limit on files is an error like others. */
+	(void)signal(SIGXFSZ, SIG_IGN);
 	router->status = connect_reader(router);
 	if (router->status == EXIT_DONE) {
 		router->await_deadline = router_now() + RETURN_PATIENCE_NS;

@@ -64,7 +64,7 @@ static int observation_open_output(struct observation *o)
 /* ---- running ---- */
 
 /* From here on signals are read in the loop. Before, they simply end this program: the session's daemons and the command see it by
- * their pipes. SIGPIPE is never read: a write says EPIPE. */
+ * their pipes. SIGPIPE and SIGXFSZ are never read: a write says EPIPE or EFBIG. */
 static int observation_take_signals(struct observation *o)
 {
 	sigset_t stop, blocked;
@@ -74,6 +74,7 @@ static int observation_take_signals(struct observation *o)
 	(void)sigaddset(&stop, SIGTERM);
 	blocked = stop;
 	(void)sigaddset(&blocked, SIGPIPE);
+	(void)sigaddset(&blocked, SIGXFSZ);
 	(void)sigprocmask(SIG_BLOCK, &blocked, &o->mask);
 	o->intake.signal_fd = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (o->intake.signal_fd >= 0)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DURATION_MAX (UINT64_C(1000000000) * 1000000000)
+
 /* Digits of `text` as a number times `unit`; *ret_end is what follows them. */
 static int options_digits(const char *text, uint64_t unit, const char **ret_end, uint64_t *ret)
 {
@@ -156,14 +158,23 @@ static const char *apply_count(struct options *options, const char *value)
 {
 	const char *end;
 
-	if (options_digits(value, 1, &end, &options->count) < 0 || *end || options->count == 0)
+	int r = options_digits(value, 1, &end, &options->count);
+
+	if (r == -ERANGE)
+		return "is too much: at most 18446744073709551615";
+	if (r < 0 || *end || options->count == 0)
 		return "must be a whole number, 1 or more";
 	return NULL;
 }
 
 static const char *apply_duration(struct options *options, const char *value)
 {
-	if (options_seconds(value, &options->duration) < 0 || options->duration == 0)
+	int r = options_seconds(value, &options->duration);
+
+	/* As an end on the monotonic clock it must not pass over its top. */
+	if (r == -ERANGE || (r == 0 && options->duration > DURATION_MAX))
+		return "is too long: at most 1000000000 seconds";
+	if (r < 0 || options->duration == 0)
 		return "must be a number of seconds above 0";
 	return NULL;
 }

@@ -15,14 +15,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A pattern without wildcards may stand anywhere in the name. */
+/* A pattern is of the whole name, SYSTEM:EVENT, or of the event's alone; without wildcards it may stand anywhere. */
 static bool ls_matches(const char *pattern, const char *name)
 {
+	const char *colon = strchr(name, ':');
+
 	if (!pattern)
 		return true;
 	if (!strpbrk(pattern, "*?["))
 		return strstr(name, pattern) != NULL;
-	return fnmatch(pattern, name, 0) == 0;
+	return fnmatch(pattern, name, 0) == 0 || (colon && fnmatch(pattern, colon + 1, 0) == 0);
 }
 
 /* Writes the lines of `list` that match. Returns how many. */

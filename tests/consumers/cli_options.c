@@ -127,6 +127,8 @@ static void mistakes_are_refused(void **state)
 		{ &trace, "-e a:b -n 18446744073709551616" },
 		{ &trace, "-e a:b -d 0" },
 		{ &trace, "-e a:b -d nan" },
+		{ &trace, "-e a:b -d 1000000001" },
+		{ &trace, "-e a:b -d 18446744074" },
 		{ &trace, "-e a:b --ring 5T" },
 		{ &trace, "-e a:b --ring 0" },
 		{ &trace, "-e a:b --overflow block" },

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import resource
 import signal
 import time
 
@@ -120,6 +121,26 @@ class Endings(harness.TestCase):
         self.assertEqual(self._leftovers.settle(), [])
         self.gate.open()
         self.check_ended(process.wait())
+
+    def test_a_limit_on_the_size_of_files(self):
+        """Each file reaches the limit of this process and its daemons: an error, an orderly end, and not a signal's death."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, 2 << 20))
+        workload = [harness.program("workload_numbers"), str(harness.cpus()[0]), str(NUMBER), "100000"]
+        probe = f"tracepoint:syscalls:sys_enter_getpgid if pid >= {NUMBER} && pid < {NUMBER + 100000}"
+        for verb, option in ("trace", "-w"), ("record", "-o"):
+            file = pathlib.Path(self.folder, verb)
+            result = harness.run([harness.program("tracefan"), verb, "--ring", "1M", "-e", probe, option, file, "--", *workload],
+                                 preexec_fn=limit)
+            self.check_ended(result, 1)
+            self.assertIn("File too large", result.err)
+            self.assertNotIn("killed", result.err)
+            self.assertEqual(file.stat().st_size, 2 << 20)
+        # So small that the daemons can't share memory.
+        result = harness.run([harness.program("tracefan"), "trace", "-e", probe, "--", "true"],
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+        self.check_ended(result, 1)
+        self.assertIn("File too large", result.err)
 
     def test_the_command_s_status(self):
         result = harness.trace("-e", EVENT, "-q", "--", "sh", "-c", "exit 42")
