@@ -4,6 +4,7 @@
 #include "consumers/cli/message.h"
 #include "consumers/cli/probe_text.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,10 @@
 /* More than a million events: a burst of a second of both CPUs, while this program, which writes every event
  * out as text, may get no time at all. Pages of it that were never reached cost nothing. */
 #define DEFAULT_RING ((size_t)128 << 20)
+
+/* ms that a request may take. The kernel's grace periods take their time when probes are placed and removed. */
+#define ATTACHMENT_PATIENCE       20000U
+#define ATTACHMENT_PROBE_PATIENCE 500U
 
 static void attachment_note(void *context, int level, const char *text)
 {
@@ -37,6 +42,7 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	options.all_events = all_events;
 	/* The daemons of a private session are started once. */
 	options.no_return = private;
+	options.patience = ATTACHMENT_PATIENCE + (unsigned int)from->event_count * ATTACHMENT_PROBE_PATIENCE;
 	options.logger = attachment_note;
 	if (tfan_open(&options, &attachment->tfan) < 0)
 		return message_failure(attachment->tfan ? tfan_failure(attachment->tfan) : NULL, NULL);
@@ -136,8 +142,12 @@ int attachment_enable(struct attachment *attachment, bool enabled)
 	struct tfan_trace *trace;
 
 	for (size_t i = 0; (trace = tfan_trace_at(attachment->tfan, i)); i++) {
-		if (tfan_trace_set_enabled(trace, enabled) < 0)
+		int rc = tfan_trace_set_enabled(trace, enabled);
+
+		if (rc < 0) {
+			attachment->unanswered = rc == -ETIMEDOUT;
 			return message_failure(tfan_failure(attachment->tfan), NULL);
+		}
 	}
 	return 0;
 }
@@ -146,5 +156,5 @@ int attachment_close(struct attachment *attachment)
 {
 	tfan_close(attachment->tfan);
 	attachment->tfan = NULL;
-	return private_session_stop(&attachment->session);
+	return private_session_stop(&attachment->session, attachment->unanswered);
 }

@@ -13,6 +13,7 @@ struct attachment {
 	const struct private_session_config *config; /* NULL: a running session, options->session */
 	struct private_session session;
 	struct tfan *tfan;
+	bool unanswered; /* the session was asked and did not answer: no more waiting for it */
 };
 
 #define ATTACHMENT_NONE { .session = PRIVATE_SESSION_NONE }

@@ -22,12 +22,14 @@ static void command_close_fd(int *fd)
 __attribute__((noreturn)) static void command_child(char **argv, int gate, int failure, const sigset_t *mask)
 {
 	char go;
+	ssize_t n;
 	int error;
 
-	while (read(gate, &go, 1) != 1) {
-		if (errno != EINTR)
-			_exit(COMMAND_NOT_EXECUTABLE);
-	}
+	do
+		n = read(gate, &go, 1);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(COMMAND_NOT_EXECUTABLE);
 	(void)sigprocmask(SIG_SETMASK, mask, NULL);
 	(void)execvp(argv[0], argv);
 	error = errno;

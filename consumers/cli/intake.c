@@ -13,6 +13,9 @@
 /* While events never stop coming, how many are taken between two looks at the rest. */
 #define INTAKE_BATCH 1024
 
+/* Seconds that the session may be silent while it owes the last events. */
+#define INTAKE_PATIENCE 20U
+
 /* How long the router may take to tell the end, after the reader of a private session is gone. */
 #define INTAKE_LAST_WORDS MONOTONIC_SECOND
 
@@ -170,9 +173,11 @@ static int intake_next(struct intake *intake)
 
 	if (intake->watch) {
 		r = tfan_dispatch(intake->tfan, 1);
+		intake->taken += r > 0;
 		return r < 0 && intake->over ? 0 : r;
 	}
 	r = tfan_next(intake->tfan, &event);
+	intake->taken += r > 0;
 	if (r > 0)
 		intake_record(intake, event);
 	return r;
@@ -301,10 +306,27 @@ void intake_run(struct intake *intake)
 	}
 }
 
+static void intake_give_up(struct intake *intake)
+{
+	message("the session has sent nothing for %u seconds and owes the rest: its daemons hang or were stopped",
+		INTAKE_PATIENCE);
+	intake->silent = true;
+	intake->over = true;
+	intake_fail(intake, INTAKE_SESSION, EXIT_FAILED);
+}
+
 void intake_drain(struct intake *intake)
 {
-	while (!intake->flushed && !intake->over && !intake->abandoned)
-		intake_round(intake, MONOTONIC_NEVER);
+	uint64_t deadline = 0, taken = 0;
+
+	while (!intake->flushed && !intake->over && !intake->abandoned) {
+		if (deadline == 0 || intake->taken != taken)
+			deadline = monotonic_now() + INTAKE_PATIENCE * MONOTONIC_SECOND;
+		taken = intake->taken;
+		intake_round(intake, deadline);
+		if (intake->taken == taken && monotonic_now() >= deadline && !intake->flushed && !intake->over)
+			intake_give_up(intake);
+	}
 }
 
 int intake_wait_output(void *context, int fd)
@@ -312,6 +334,8 @@ int intake_wait_output(void *context, int fd)
 	struct intake *intake = context;
 
 	while (!intake->abandoned) {
+		/* Whose output is waited for, the session is not to blame. */
+		intake->taken++;
 		if (intake_poll(intake, fd, POLLOUT, MONOTONIC_NEVER))
 			return 0;
 	}

@@ -39,10 +39,12 @@ struct intake {
 	enum intake_stop stop; /* the first reason; set once */
 	int status;            /* exit status of what went wrong, 0: nothing */
 	uint64_t seen;         /* events taken before the stop */
+	uint64_t taken;        /* raised with whatever was done */
 	unsigned int signals;
 	bool lost;      /* a record told of loss */
 	bool flushed;   /* the mark of tfan_flush came by */
 	bool over;      /* nothing more comes */
+	bool silent;    /* and that is because the session did not answer */
 	bool told;      /* that the output takes no more */
 	bool abandoned; /* a further signal after the stop: no more waiting for anything */
 };
@@ -54,7 +56,7 @@ void intake_notice(void *intake, const struct tfan_event *event);
 /* Until there is a reason to stop. */
 void intake_run(struct intake *intake);
 
-/* The rest, up to the mark of a tfan_flush that was asked for. */
+/* The rest, up to the mark of a tfan_flush that was asked for, unless the session is silent for too long. */
 void intake_drain(struct intake *intake);
 
 /* Says once why the output takes no more, if so. Who reads a pipe may leave when they have seen enough. */

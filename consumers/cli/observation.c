@@ -117,6 +117,8 @@ static void observation_take_rest(struct observation *o)
 		return;
 	}
 	intake_drain(&o->intake);
+	if (o->intake.silent)
+		o->attachment.unanswered = true;
 }
 
 static int observation_run_traces(struct observation *o)
@@ -275,6 +277,11 @@ int observation_run(const struct observation_config *config)
 	};
 	status = observation_session(&o);
 	watch_close(o.watch);
+	/* A command that was not let go holds what was open when it was made: the session would not see its owner go. */
+	if (o.command.gate >= 0) {
+		command_close(&o.command);
+		o.intake.command = NULL;
+	}
 	closed = attachment_close(&o.attachment);
 	if (o.intake.command)
 		status = worse(status, observation_command_status(&o));

@@ -19,6 +19,8 @@
  * is a tenth of a second on a busy machine. Then they are killed. */
 #define PRIVATE_SESSION_PATIENCE       (20 * MONOTONIC_SECOND)
 #define PRIVATE_SESSION_PROBE_PATIENCE (MONOTONIC_SECOND / 2)
+/* The same for one that has not answered for so long. */
+#define PRIVATE_SESSION_LAST_CHANCE    (2 * MONOTONIC_SECOND)
 #define PRIVATE_SESSION_ARGS           48
 /* What stands behind the directory in a socket's path (108 bytes in all). */
 #define PRIVATE_SESSION_PATH_MAX (107 - sizeof("/12345678901234567890123456789012/consumers.sock"))
@@ -237,7 +239,7 @@ int private_session_start(struct private_session *session, const struct private_
 	if (status != 0 && config->name && !daemon_ended(&session->reader))
 		(void)kill(session->reader.pid, SIGTERM);
 	if (status != 0)
-		(void)private_session_stop(session);
+		(void)private_session_stop(session, false);
 	return status;
 }
 
@@ -287,9 +289,9 @@ static void private_session_remove(struct private_session *session)
 		session->name, session->name, session->directory);
 }
 
-int private_session_stop(struct private_session *session)
+int private_session_stop(struct private_session *session, bool hangs)
 {
-	uint64_t deadline = private_session_deadline(session);
+	uint64_t deadline = hangs ? monotonic_now() + PRIVATE_SESSION_LAST_CHANCE : private_session_deadline(session);
 	int router, reader;
 
 	if (session->owner >= 0)

@@ -48,7 +48,7 @@ bool private_session_broken(struct private_session *session);
 void private_session_leave(struct private_session *session);
 
 /* Ends both and waits for them; removes what a reader that was killed could not. Returns 0 or the exit status of the
- * one that failed. Does nothing for a session that was not started. */
-int private_session_stop(struct private_session *session);
+ * one that failed. Does nothing for a session that was not started. `hangs`: it has been waited for in vain. */
+int private_session_stop(struct private_session *session, bool hangs);
 
 #endif

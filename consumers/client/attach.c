@@ -257,6 +257,7 @@ static int take_options(struct tfan *tfan, const struct tfan_options *options)
 	tfan->force = options->force;
 	tfan->interval = options->interval;
 	tfan->no_return = options->no_return;
+	tfan->patience = options->patience;
 	(void)snprintf(tfan->program, sizeof(tfan->program), "%s", program);
 	tfan->attach.ring_capacity = options->ring_size ? options->ring_size : DEFAULT_RING;
 	tfan->attach.overflow = options->overflow == TFAN_OVERWRITE ? RING_OVERWRITE : RING_DROP;

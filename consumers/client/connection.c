@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #define LIST_MAX          (16U << 20)
 
@@ -44,6 +46,27 @@ int connection_failed(struct tfan *tfan, int rc)
 	}
 }
 
+/* From now on an answer is waited for no longer than that. */
+static int limit_waiting(const struct tfan *tfan)
+{
+	const struct timeval limit = {
+		.tv_sec = tfan->patience / 1000, .tv_usec = (suseconds_t)(tfan->patience % 1000) * 1000
+	};
+
+	if (tfan->patience == 0)
+		return 0;
+	return setsockopt(tfan->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ? -errno : 0;
+}
+
+/* The answer may still come, and would be taken for that of the next request. */
+static int give_up(struct tfan *tfan)
+{
+	(void)shutdown(tfan->socket, SHUT_RDWR);
+	tfan->no_return = true;
+	return failure_set(&tfan->failure, TFAN_BUSY, ETIMEDOUT, -1,
+		"session \"%s\" gave no answer for %u ms: its daemons hang or were stopped", tfan->session_name, tfan->patience);
+}
+
 int connection_call(struct tfan *tfan, uint16_t type, void *request, uint32_t size, int fd,
 	struct control_message *ret)
 {
@@ -56,7 +79,11 @@ int connection_call(struct tfan *tfan, uint16_t type, void *request, uint32_t si
 			"the router of session \"%s\" is being started again; try again when it is back",
 			tfan->session_name);
 	control_header_init(request, type, size, ++tfan->cookie);
-	rc = control_call(tfan->socket, request, &fd, fd >= 0 ? 1 : 0, ret);
+	rc = limit_waiting(tfan);
+	if (rc == 0)
+		rc = control_call(tfan->socket, request, &fd, fd >= 0 ? 1 : 0, ret);
+	if (rc == -EAGAIN && tfan->patience)
+		return give_up(tfan);
 	return rc < 0 ? connection_failed(tfan, rc) : 0;
 }
 

@@ -50,6 +50,7 @@ struct tfan {
 	struct comeback comeback;
 	struct control_attach attach; /* as the options ask for it */
 	char program[CONTROL_NAME_MAX];
+	unsigned int patience; /* ms, 0: no end to it */
 	bool no_return, leaving; /* leaving: the router has closed, and the ring is looked at once more */
 	unsigned int flushes; /* asked for, and their records not read yet */
 

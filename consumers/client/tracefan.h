@@ -44,6 +44,8 @@ struct tfan_options {
 				  * much was lost */
 	bool force;              /* place probes that are known to endanger their program: return probes in Go's, or at
 				  * another place than a function's begin; probes inside an instruction */
+	unsigned int patience;   /* ms: a request that is not answered for so long fails as TFAN_BUSY, and the connection
+				  * is over. A probe in many programs takes seconds. 0: it waits for as long as it takes */
 	void (*logger)(void *context, int level, const char *text); /* level: enum tfan_level; NULL: none */
 	void *logger_context;
 };

@@ -122,6 +122,24 @@ class Endings(harness.TestCase):
         self.gate.open()
         self.check_ended(process.wait())
 
+    def test_daemons_that_stand_still(self):
+        """A daemon that neither answers nor ends is waited for, then killed, and what it held is removed."""
+        stopped = []
+        for name in "tracefan-reader", "tracefan-router":
+            gate = harness.Gate(self.folder, name)
+            self.addCleanup(gate.close)
+            process = harness.Process([harness.program("tracefan"), "trace", "-e", EVENT, "-e", self.uprobe, "-q", "--",
+                                       *gate.words])
+            gate.wait(process)
+            os.kill(self.daemon(process, name), signal.SIGSTOP)
+            gate.open()
+            stopped.append((name, process))
+        for name, process in stopped:
+            result = process.wait()
+            self.assertNotEqual(result.status, 0, name)
+            self.assertRegex(result.err, "hang or were stopped", name)
+            self.assertRegex(result.err, f"{name} was killed by signal 9", name)
+
     def test_a_limit_on_the_size_of_files(self):
         """Each file reaches the limit of this process and its daemons: an error, an orderly end, and not a signal's death."""
         def limit():
