@@ -94,9 +94,16 @@ int facts_of_kernel(const struct instance *instance)
 
 int facts_of_account(const struct instance *instance)
 {
+	const struct instance_counts *cleared = &instance->cleared;
 	struct facts facts = { 0 };
+	char before[128];
 	int fd;
 
+	/* In the kernel's words, and as if of one more CPU: what it counted before it began anew. */
+	(void)snprintf(before, sizeof(before), "read events: %llu\noverrun: %llu\ndropped events: %llu\n",
+		(unsigned long long)cleared->read, (unsigned long long)cleared->overrun,
+		(unsigned long long)cleared->dropped);
+	facts_add(&facts, FACT_STATS, instance->cpu_count, before, strlen(before));
 	for (uint32_t cpu = 0; cpu < instance->cpu_count; cpu++) {
 		char path[64];
 

@@ -502,3 +502,36 @@ int instance_remove(struct instance *instance)
 	instance->root = close_fd(instance->root);
 	return r;
 }
+
+/* The number behind "NAME: ", 0 where there is none. */
+static uint64_t stats_number(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+int instance_count(const struct instance *instance, struct instance_counts *ret)
+{
+	struct instance_counts counts = { 0 };
+
+	for (uint32_t cpu = 0; cpu < instance->cpu_count; cpu++) {
+		CLEANUP_FREE char *text = NULL;
+		char path[64];
+		int r;
+
+		(void)snprintf(path, sizeof(path), "per_cpu/cpu%u/stats", cpu);
+		r = tracedir_read(instance->dir, path, &text, NULL);
+		/* A CPU that has never been online has no buffer. */
+		if (r == -ENODEV || r == -ENOENT)
+			continue;
+		if (r < 0)
+			return r;
+		counts.read += stats_number(text, "\nread events: ");
+		counts.overrun += stats_number(text, "\noverrun: ");
+		counts.dropped += stats_number(text, "\ndropped events: ") + stats_number(text, "commit overrun: ");
+		counts.waiting += stats_number(text, "entries: ");
+	}
+	*ret = counts;
+	return 0;
+}

@@ -12,6 +12,12 @@
 
 struct tracefs_instance;
 
+/* The kernel's counts of a buffer's events, of all CPUs together. */
+struct instance_counts {
+	uint64_t read, overrun, dropped;
+	uint64_t waiting; /* committed and not read yet */
+};
+
 struct instance {
 	int root; /* folder of tracefs */
 	int dir;  /* folder of the instance; its flock says who holds it */
@@ -20,6 +26,8 @@ struct instance {
 	uint64_t buffer_size; /* bytes per CPU, effective */
 	uint32_t subbuf_size; /* bytes, effective */
 	uint32_t cpu_count;   /* per_cpu/cpu0 .. cpu_count - 1: every possible CPU */
+	/* What the kernel had counted before it last cleared the buffers and its counts. */
+	struct instance_counts cleared;
 };
 #define INSTANCE_NONE                                                                              \
 	{                                                                                          \
@@ -52,6 +60,9 @@ int instance_disable(const struct instance *instance);
 
 /* Empties the buffers; the kernel's counts start at 0 again. */
 int instance_reset(const struct instance *instance);
+
+/* Adds up the CPUs' stats. Returns 0 or -errno. */
+int instance_count(const struct instance *instance, struct instance_counts *ret);
 
 /* Writes one text to the instance's trace_marker. */
 int instance_mark(const struct instance *instance, const char *text);

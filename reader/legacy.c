@@ -17,6 +17,7 @@ struct legacy_head {
 	uint32_t probe_size; /* of struct probe: another one is another build's */
 	uint32_t reserved;
 	struct legacy_session session;
+	struct legacy_clearing clearing;
 };
 
 struct legacy_record {
@@ -99,6 +100,20 @@ int legacy_take(int folder, struct legacy_session *ret_session, struct legacy *r
 	*ret_session = head.session;
 	*ret = (struct legacy){ .fd = TAKE_FD(fd) };
 	return 0;
+}
+
+int legacy_set_clearing(struct legacy *legacy, const struct legacy_clearing *clearing)
+{
+	if (legacy->fd < 0)
+		return 0;
+	return write_all(legacy->fd, clearing, sizeof(*clearing), offsetof(struct legacy_head, clearing));
+}
+
+int legacy_clearing(const struct legacy *legacy, struct legacy_clearing *ret)
+{
+	int r = read_all(legacy->fd, ret, sizeof(*ret), offsetof(struct legacy_head, clearing));
+
+	return r == 0 ? -EBADMSG : r < 0 ? r : 0;
 }
 
 void legacy_close(struct legacy *legacy)

@@ -10,6 +10,7 @@
 #ifndef TRACEFAN_READER_LEGACY_H
 #define TRACEFAN_READER_LEGACY_H
 
+#include "reader/instance.h"
 #include "shm/control_abi.h"
 
 #include <stdbool.h>
@@ -22,6 +23,13 @@ struct legacy_session {
 	uint32_t source; /* enum control_source */
 	uint32_t flags;  /* SESSION_FALLBACK: the proof of io_uring has failed here */
 	char tag[CONTROL_NAME_MAX];
+};
+
+/* The kernel's counts begin again when its buffers are cleared (probe_park.c): what it had counted before. */
+struct legacy_clearing {
+	struct instance_counts before; /* without the last time, if that is under way */
+	struct instance_counts now;    /* as they were just before it */
+	uint64_t under_way;            /* 1: it may have happened, or not */
 };
 
 struct legacy {
@@ -40,6 +48,9 @@ int legacy_make(int folder, const struct legacy_session *session, struct legacy 
 /* Opens the one of a reader that died. Returns 0, -ENOENT, -EBADMSG (another build's) or another -errno. */
 int legacy_take(int folder, struct legacy_session *ret_session, struct legacy *ret);
 void legacy_close(struct legacy *legacy);
+
+int legacy_set_clearing(struct legacy *legacy, const struct legacy_clearing *clearing);
+int legacy_clearing(const struct legacy *legacy, struct legacy_clearing *ret);
 
 /* Adds a probe; its place is remembered in probe->place. Returns 0 or -errno. */
 int legacy_add(struct legacy *legacy, struct probe *probe);

@@ -185,6 +185,19 @@ static void orphan(struct provider *provider)
 		live->numbers[i] = LIVE_STALE;
 }
 
+static void own(struct provider *provider, uint64_t id)
+{
+	struct probe *probe = probes_find(&live_of(provider)->probes, id);
+
+	if (probe)
+		probe->own++;
+}
+
+static int tidy(struct provider *provider)
+{
+	return probes_tidy(&live_of(provider)->probes);
+}
+
 static void sweep(struct provider *provider)
 {
 	probes_sweep(&live_of(provider)->probes);
@@ -236,6 +249,8 @@ static const struct provider_ops live_ops = {
 	.include = include,
 	.orphan = orphan,
 	.sweep = sweep,
+	.own = own,
+	.tidy = tidy,
 	.stop = stop,
 	.probes = probes,
 	.close = live_close,

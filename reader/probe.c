@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-int probes_open(struct probes *probes, const struct instance *instance, const char *session,
+int probes_open(struct probes *probes, struct instance *instance, const char *session,
 	bool text, struct legacy *legacy)
 {
 	uint32_t tag;
@@ -149,6 +149,9 @@ int probe_create(struct probes *probes, const struct control_create *create, int
 	}
 	same = find_equal(probes, probe);
 	if (same) {
+		probes->parked -= same->parked;
+		probes->count += same->parked;
+		same->parked = false;
 		same->references++;
 		*ret = same;
 		*ret_shared = true;
@@ -180,7 +183,7 @@ static void event_path(const struct probe *probe, const char *file, char *path, 
 	(void)snprintf(path, size, "events/%s/%s/%s", probe->system, probe->event, file);
 }
 
-static int switch_event(const struct probes *probes, struct probe *probe, bool on)
+int probe_switch(const struct probes *probes, struct probe *probe, bool on)
 {
 	char path[2 * CONTROL_NAME_MAX + 32];
 	int r;
@@ -189,9 +192,11 @@ static int switch_event(const struct probes *probes, struct probe *probe, bool o
 		return 0;
 	event_path(probe, "enable", path, sizeof(path));
 	r = tracedir_write(probes->instance->dir, path, on ? "1" : "0");
-	if (!r)
-		probe->enabled = on;
-	return r;
+	if (r < 0)
+		return r;
+	probe->enabled = on;
+	probe->was_enabled = probe->was_enabled || on;
+	return 0;
 }
 
 int probe_set_enabled(struct probes *probes, struct probe *probe, bool enabled,
@@ -206,7 +211,7 @@ int probe_set_enabled(struct probes *probes, struct probe *probe, bool enabled,
 			enabled ? "enabled" : "disabled");
 		return EXIT_FAILED;
 	}
-	r = switch_event(probes, probe, wanted > 0);
+	r = probe_switch(probes, probe, wanted > 0);
 	if (r < 0) {
 		control_failure_set(ret_failure, r, -1, "%s:%s can't be %s: %s", probe->system,
 			probe->event, enabled ? "enabled" : "disabled", strerror(-r));
@@ -278,7 +283,7 @@ int probe_set_filter(struct probes *probes, struct probe *probe, const char *fil
 
 /* Takes the probe out of the table and the kernel. What the kernel won't let go is left to the next
  * start's removal of leftovers. */
-static int remove_probe(struct probes *probes, struct probe *probe)
+int probe_remove_now(struct probes *probes, struct probe *probe)
 {
 	struct probe **at = &probes->first;
 	int r;
@@ -287,9 +292,10 @@ static int remove_probe(struct probes *probes, struct probe *probe)
 		at = &(*at)->next;
 	if (*at) {
 		*at = probe->next;
-		probes->count--;
+		probes->parked -= probe->parked;
+		probes->count -= !probe->parked;
 	}
-	(void)switch_event(probes, probe, false);
+	(void)probe_switch(probes, probe, false);
 	if (*probe->filter) {
 		char path[2 * CONTROL_NAME_MAX + 32];
 
@@ -313,7 +319,7 @@ int probe_unreference(
 			probe->enables = probe->references;
 		return EXIT_DONE;
 	}
-	r = remove_probe(probes, probe);
+	r = probe_retire(probes, probe);
 	if (!r)
 		return EXIT_DONE;
 	control_failure_set(ret_failure, r, -1, "the kernel keeps the probe: %s", strerror(-r));
@@ -330,7 +336,7 @@ int probe_keep(struct probes *probes, struct probe *probe, bool enabled,
 void probes_orphan(struct probes *probes)
 {
 	for (struct probe *probe = probes->first; probe; probe = probe->next)
-		probe->references = probe->enables = 0;
+		probe->references = probe->enables = probe->own = 0;
 }
 
 void probes_sweep(struct probes *probes)
@@ -341,12 +347,12 @@ void probes_sweep(struct probes *probes)
 	 * once. */
 	for (struct probe *probe = probes->first; probe; probe = probe->next) {
 		if (!probe->enables)
-			(void)switch_event(probes, probe, false);
+			(void)probe_switch(probes, probe, false);
 	}
 	for (struct probe *probe = probes->first; probe; probe = next) {
 		next = probe->next;
-		if (!probe->references)
-			(void)remove_probe(probes, probe);
+		if (!probe->references && !probe->parked)
+			(void)probe_retire(probes, probe);
 	}
 }
 
@@ -360,7 +366,7 @@ int probes_close(struct probes *probes)
 	for (struct probe *probe = probes->first; probe; probe = probe->next)
 		probe->enabled = false;
 	while (probes->first) {
-		int r = remove_probe(probes, probes->first);
+		int r = probe_remove_now(probes, probes->first);
 
 		if (r < 0 && !result)
 			result = r;

@@ -17,7 +17,10 @@ struct probe {
 	uint32_t kind;                 /* enum control_probe_kind */
 	uint32_t references;           /* of the present router */
 	uint32_t enables;              /* of those, how many want it enabled */
+	uint32_t own;                  /* of those, the router's own */
 	bool enabled;                  /* in the kernel */
+	bool was_enabled;              /* ... now or before: to remove it clears the buffers */
+	bool parked;                   /* nobody refers to it, and it waits for its removal */
 	char system[CONTROL_NAME_MAX]; /* the event in tracefs */
 	char event[CONTROL_NAME_MAX];
 	char filter[CONTROL_FILTER_MAX];
@@ -32,9 +35,10 @@ struct probe {
 };
 
 struct probes {
-	const struct instance *instance;
+	struct instance *instance;
 	struct probe *first;
-	uint32_t count;
+	uint32_t count;  /* without the parked ones */
+	uint32_t parked;
 	uint64_t last_id;
 	char group[CONTROL_NAME_MAX];
 	char tag[CONTROL_NAME_MAX];
@@ -44,7 +48,7 @@ struct probes {
 
 /* Names the session's group and draws the run's tag. `text`: the events are read as text. `legacy` outlives
  * the probes. Returns 0 or -errno. */
-int probes_open(struct probes *probes, const struct instance *instance, const char *session,
+int probes_open(struct probes *probes, struct instance *instance, const char *session,
 	bool text, struct legacy *legacy);
 /* Takes over, under their ids, the probes that a dead reader noted and that are still in the kernel, as if their
  * router were gone; `tag` is the dead one's. What else carries the session's mark is removed. Returns 0 or -errno. */
@@ -75,7 +79,7 @@ int probe_set_filter(struct probes *probes, struct probe *probe, const char *fil
 int probe_keep(struct probes *probes, struct probe *probe, bool enabled,
 	struct control_failure *ret_failure);
 
-/* Drops a reference; the last one disables and removes. */
+/* Drops a reference; the last one disables, and removes, now or by probes_tidy. */
 int probe_unreference(
 	struct probes *probes, struct probe *probe, struct control_failure *ret_failure);
 
@@ -83,6 +87,19 @@ int probe_unreference(
 void probes_orphan(struct probes *probes);
 /* Disables what nobody wants enabled and removes what nobody refers to. */
 void probes_sweep(struct probes *probes);
+
+/* Removes the parked probes if nobody loses an event by that, and in any case if there are too many
+ * of them. Returns 0, or 1 when events may have gone unread. */
+int probes_tidy(struct probes *probes);
+
+/* What the reader that is taken over from knew of the kernel's earlier counts. Returns 0 or -errno. */
+int probes_take_counts(struct probes *probes);
+
+/* ---- for probe_park.c ---- */
+int probe_switch(const struct probes *probes, struct probe *probe, bool on);
+int probe_remove_now(struct probes *probes, struct probe *probe);
+/* Disables a probe that nobody refers to any more and removes it, or parks it. */
+int probe_retire(struct probes *probes, struct probe *probe);
 
 /* Reads the event's format file. Returns 0 or -errno; *ret_data is the caller's. */
 int probe_format(

@@ -48,6 +48,10 @@ static int read_state(const struct probes *probes, struct probe *probe)
 		return r;
 	probe->references = probe->enables = 0;
 	probe->enabled = read_enabled(enabled);
+	/* It may have been, at least. */
+	probe->was_enabled = true;
+	probe->own = 0;
+	probe->parked = false;
 	read_filter(filter, probe->filter, sizeof(probe->filter));
 	return 1;
 }
@@ -92,6 +96,9 @@ int probes_adopt(struct probes *probes, const char *tag)
 	int r;
 
 	(void)snprintf(probes->tag, sizeof(probes->tag), "%s", tag);
+	r = probes_take_counts(probes);
+	if (r < 0)
+		return r;
 	while ((r = legacy_next(probes->legacy, &at, &record)) == 1) {
 		r = adopt(probes, &record);
 		if (r < 0)

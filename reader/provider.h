@@ -39,6 +39,11 @@ struct provider_ops {
 	/* What the router had from a reader that died; NULL where nobody takes over. */
 	int (*keep)(struct provider *provider, uint64_t id, bool enabled,
 		struct control_failure *ret_failure);
+	/* The probe is the router's own, and no consumer's. May be NULL. */
+	void (*own)(struct provider *provider, uint64_t id);
+	/* Removes what was kept for a better moment, if that has come. Returns 0, or 1 when events
+	 * may have gone with it unread. May be NULL. */
+	int (*tidy)(struct provider *provider);
 	/* Keeps a process out of the trace (`number` is the router's for it), or lets it in again.
 	 */
 	int (*exclude)(struct provider *provider, uint64_t number, pid_t process);

@@ -304,6 +304,20 @@ static uint64_t next_deadline(const struct reader *reader)
 	return deadline;
 }
 
+/* What the provider kept back goes at a moment when that costs nobody an event; or, if there is too
+ * much of it, at once, and then consumers are told. */
+static void tidy(struct reader *reader)
+{
+	struct pool_entry cleared = { .kind = POOL_CLEARED, .value = loop_now() };
+
+	if (reader->state != READER_RUNNING || !reader->provider->ops->tidy ||
+		reader->provider->ops->tidy(reader->provider) <= 0)
+		return;
+	cleared.time = loop_now();
+	if (source_note_mark(reader->source, &cleared) < 0)
+		log_warning("a loss of events could not be told: too many marks wait");
+}
+
 static void run(struct reader *reader)
 {
 	while (reader->state != READER_DONE) {
@@ -324,6 +338,7 @@ static void run(struct reader *reader)
 			reader->provider->ops->sweep(reader->provider);
 		}
 		proceed(reader, now);
+		tidy(reader);
 	}
 }
 

@@ -64,7 +64,7 @@ int recording_format_check(const struct recording_format *format, uint64_t size)
 
 int recording_entry_check(const struct pool_entry *entry, uint64_t size, uint32_t slot_size)
 {
-	if (entry->kind < POOL_DATA || entry->kind > POOL_END)
+	if (entry->kind < POOL_DATA || entry->kind > POOL_CLEARED)
 		return -EBADMSG;
 	if (entry->kind != POOL_DATA)
 		return 0;
@@ -74,5 +74,5 @@ int recording_entry_check(const struct pool_entry *entry, uint64_t size, uint32_
 bool recording_entry_played(const struct pool_entry *entry)
 {
 	return entry->kind == POOL_DATA || entry->kind == POOL_BUSY || entry->kind == POOL_SWEEP ||
-	       entry->kind == POOL_CLOCK;
+	       entry->kind == POOL_CLOCK || entry->kind == POOL_CLEARED;
 }

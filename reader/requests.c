@@ -244,6 +244,8 @@ static int create_probe(struct reader *reader, const struct control_message *mes
 	/* Mostly a mistake of the user's, who is told. */
 	if (status)
 		log_debug("refused: %s", reply->failure.message);
+	if (!status && reply->owner == CONTROL_OWNER_ROUTER && reader->provider->ops->own)
+		reader->provider->ops->own(reader->provider, created->id);
 	if (status || users_own(&reader->users, reply->owner, created->id) == 0)
 		return status;
 	created->format = close_fd(created->format);
@@ -345,6 +347,8 @@ static int keep_probe(struct reader *reader, const struct control_probe_keep *re
 	status = ops->keep(reader->provider, request->id, request->enabled, failure);
 	if (status)
 		(void)users_disown(&reader->users, owner, request->id);
+	else if (owner == CONTROL_OWNER_ROUTER && ops->own)
+		ops->own(reader->provider, request->id);
 	return status;
 }
 

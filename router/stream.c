@@ -567,6 +567,18 @@ static bool is_foreign(const struct router *router)
 	return router_recorded(router) && router->stream.strays && !router->fanout.decoded && !router->fanout.undecodable;
 }
 
+/* How many there were, if any, is known to nobody: the kernel forgot its counts with them. */
+static void take_cleared(struct router *router, const struct pool_entry *entry)
+{
+	state_doubt(router, entry->time);
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_READY)
+			continue;
+		outlet_lost(&c->outlet, LOST_KERNEL, RECORD_CPU_NONE, LOST_COUNT_UNKNOWN, entry->value, entry->time);
+		fanout_touch(&router->fanout, &c->outlet);
+	}
+}
+
 static void take_end(struct router *router, const struct pool_entry *entry)
 {
 	struct record_end end = { .reason = (uint32_t)entry->value };
@@ -616,6 +628,9 @@ static void take_entry(struct router *router, const struct pool_entry *entry)
 		break;
 	case POOL_END:
 		take_end(router, entry);
+		break;
+	case POOL_CLEARED:
+		take_cleared(router, entry);
 		break;
 	}
 }

@@ -76,6 +76,7 @@ enum pool_entry_kind {
 	POOL_ACCOUNT = 5, /* the kernel's counts with cookie `value` were read at this place in the stream */
 	POOL_CLOCK = 6,   /* `time` is CLOCK_MONOTONIC, `value` CLOCK_REALTIME, `length` the error in ns */
 	POOL_END = 7,     /* nothing follows; `value` is an enum end_reason */
+	POOL_CLEARED = 8, /* between `value` and `time`, both ns, events may have been cleared that nobody counted */
 };
 
 enum pool_entry_flag {

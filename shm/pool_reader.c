@@ -106,7 +106,7 @@ static uint64_t reader_load_filled(const struct pool_reader *reader)
 
 static bool entry_valid(const struct pool_reader *reader, const struct pool_entry *entry)
 {
-	if (entry->kind < POOL_DATA || entry->kind > POOL_END)
+	if (entry->kind < POOL_DATA || entry->kind > POOL_CLEARED)
 		return false;
 	return entry->kind != POOL_DATA ||
 	       (entry->slot < reader->slot_count && entry->length <= reader->slot_size);

@@ -178,5 +178,45 @@ class Ledger(harness.TestCase):
         self.check_session(result["session"])
 
 
+class Cleared(harness.TestCase):
+    """To remove a probe makes the kernel clear its instance's buffers and counts. test_soak.py has it done all the time,
+    and nobody lose an event."""
+
+    def test_too_many_probes_to_keep(self):
+        """More probes than are kept until nobody traces: they go while others trace, and that is told."""
+        harness.require_file("uprobe_events", "uprobes")
+        session = harness.Session(self.folder)
+        gate, other = harness.Gate(self.folder), harness.Gate(self.folder, "other")
+        self.addCleanup(gate.close)
+        self.addCleanup(other.close)
+        event = f"tracepoint:syscalls:sys_enter_getpgid if pid >= {FIRST} && pid < {FIRST + 100}"
+        consumer = session.trace("-e", event, "-o", "json", gate=gate)
+        gate.wait(consumer)
+        workload, register = harness.staged(self.folder, "workload_calls"), harness.argument(0)
+        probes = [w for n in range(70) for w in ("-e", f"p{n}=uprobe:{workload}:workload_call a{n}={register}:u64")]
+        many = session.trace(*probes, "-q", uid=0, gate=other)
+        other.wait(many)
+        other.open()
+        self.check_ended(many.wait())
+        # They go one after the other, and nobody is told when the last has gone.
+        deadline = time.monotonic() + harness.PATIENCE
+        while sum(workload in line for line in harness.read_lines(harness.TRACEFS / "uprobe_events")) > 5:
+            self.assertLess(time.monotonic(), deadline, "the probes stay")
+            time.sleep(0.1)
+        # The reader answers when it has done with them.
+        self.check_ended(harness.run([session.tracefan, "session", "flush", session.name]))
+        self.assertEqual(subprocess.run([harness.program("workload_numbers"), str(harness.cpus()[0]), str(FIRST), "100"]).returncode, 0)
+        gate.open()
+        result = consumer.wait()
+        self.check_ended(result)
+        self.check_balance(result)
+        self.assertEqual(len(result.events), 100)
+        lost = [r for r in result.records if r["kind"] == "lost"]
+        self.assertTrue(lost)
+        self.assertEqual({(r["source"], r["count"]) for r in lost}, {("kernel", None)})
+        self.assertTrue(all(0 < r["from"] <= r["to"] for r in lost), lost)
+        self.assertEqual(session.stop(), (0, 0))
+
+
 if __name__ == "__main__":
     harness.main()

@@ -146,6 +146,15 @@ static char event_state(const struct session *session, const char *system, const
 	return text ? text[0] : '-';
 }
 
+/* Nobody tells when an event's file changes, so this looks again. */
+static void await_state(
+	const struct session *session, const struct control_probe_created *probe, char state)
+{
+	for (int i = 0; i < 400 && event_state(session, probe->system, probe->event) != state; i++)
+		usleep(50000);
+	assert_int_equal(event_state(session, probe->system, probe->event), state);
+}
+
 struct fixture {
 	struct session session;
 	int client, consumer; /* a consumer's connection: its own end, and the router's */
@@ -575,10 +584,44 @@ static void test_probes_outlive_the_router_for_a_while(void **state)
 	again = ask(session, uprobe("n=%di:u32"), fixture->consumer, fixture->target, NULL);
 	assert_true(again.probe_id == kept.probe_id && again.shared);
 	assert_int_equal(set_enabled(session, kept.probe_id, true), 0);
-	for (int i = 0; i < 200 && event_state(session, made.system, made.event) != '-'; i++)
-		usleep(100000);
-	assert_int_equal(event_state(session, made.system, made.event), '-');
+	await_state(session, &made, '0');
 	assert_int_equal(event_state(session, kept.system, kept.event), '1');
+	/* Nobody traces any more, so it can go. */
+	assert_int_equal(set_enabled(session, kept.probe_id, false), 0);
+	await_state(session, &made, '-');
+	assert_int_equal(event_state(session, kept.system, kept.event), '0');
+}
+
+/* To remove a probe clears the buffers, so it waits until nobody traces. */
+static void test_removal_costs_nobody_an_event(void **state)
+{
+	struct fixture *fixture = *state;
+	struct session *session = &fixture->session;
+	uint64_t traced =
+		ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL)
+			.probe_id;
+	struct control_probe_created probe =
+		ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
+	struct control_probe_created never =
+		ask(session, uprobe("n=%di:u16"), fixture->consumer, fixture->target, NULL);
+	struct control_probe_created again;
+
+	assert_int_equal(set_enabled(session, traced, true), 0);
+	assert_int_equal(set_enabled(session, probe.probe_id, true), 0);
+	assert_int_equal(close_probe(session, probe.probe_id), 0);
+	assert_int_equal(event_state(session, probe.system, probe.event), '0');
+	assert_int_equal(set_enabled(session, probe.probe_id, true), EXIT_FAILED);
+	/* Of one that was never enabled there is nothing in the buffers. */
+	assert_int_equal(close_probe(session, never.probe_id), 0);
+	assert_int_equal(event_state(session, never.system, never.event), '-');
+	again = ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
+	assert_true(again.probe_id == probe.probe_id && again.status == 0);
+	assert_int_equal(set_enabled(session, probe.probe_id, true), 0);
+	assert_int_equal(event_state(session, probe.system, probe.event), '1');
+	assert_int_equal(close_probe(session, probe.probe_id), 0);
+	assert_int_equal(event_state(session, probe.system, probe.event), '0');
+	assert_int_equal(close_probe(session, traced), 0);
+	await_state(session, &probe, '-');
 }
 
 int main(void)
@@ -598,6 +641,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_observers_are_kept_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_probes_outlive_the_router_for_a_while, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_removal_costs_nobody_an_event, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_is_left, set_up, tear_down),
 	};
 

@@ -91,6 +91,9 @@ static void test_entries(void **state)
 	entry = (struct pool_entry){ .kind = POOL_SWEEP };
 	assert_int_equal(recording_entry_check(&entry, sizeof(entry), 4096), 0);
 	assert_true(recording_entry_played(&entry));
+	entry.kind = POOL_CLEARED;
+	assert_int_equal(recording_entry_check(&entry, sizeof(entry), 4096), 0);
+	assert_true(recording_entry_played(&entry));
 	entry.kind = POOL_END;
 	assert_int_equal(recording_entry_check(&entry, sizeof(entry), 4096), 0);
 	assert_false(recording_entry_played(&entry));
@@ -98,7 +101,7 @@ static void test_entries(void **state)
 	assert_false(recording_entry_played(&entry));
 	entry.kind = POOL_ACCOUNT;
 	assert_false(recording_entry_played(&entry));
-	entry.kind = POOL_END + 1;
+	entry.kind = POOL_CLEARED + 1;
 	assert_int_equal(recording_entry_check(&entry, sizeof(entry), 4096), -EBADMSG);
 	entry.kind = 0;
 	assert_int_equal(recording_entry_check(&entry, sizeof(entry), 4096), -EBADMSG);

@@ -265,7 +265,7 @@ static void broken_entries_are_refused(void **state)
 
 	(void)state;
 	check_entry((struct pool_entry){ .kind = 0 });
-	check_entry((struct pool_entry){ .kind = POOL_END + 1 });
+	check_entry((struct pool_entry){ .kind = POOL_CLEARED + 1 });
 	check_entry((struct pool_entry){ .kind = POOL_DATA, .slot = SLOTS });
 	check_entry((struct pool_entry){ .kind = POOL_DATA, .length = POOL_SLOT_SIZE_MIN + 1 });
 	pool_pair_open(&pair, SLOTS, NEAR_TOP);

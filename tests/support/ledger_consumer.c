@@ -1,6 +1,6 @@
 /* ledger_consumer SESSION FIRST COUNT [OPTION]...: attaches to a session and takes the events of workload_numbers whose
- * numbers are FIRST to FIRST + COUNT - 1. Prints "live" once they are coming; at the end of its standard input it asks for all
- * that was committed before, and prints one JSON object: how many of the numbers came, how many of them more than once,
+ * numbers are FIRST to FIRST + COUNT - 1. Prints "live" once they are coming; at the end of its standard input it wants no more, asks for
+ * all that was committed before, and prints one JSON object: how many of the numbers came, how many of them more than once,
  * how many events were older than the one before, how many were told as lost, and the ledgers. Options:
  *
  *   filter=TEXT   a filter, beside that on the numbers
@@ -83,12 +83,13 @@ static void dawdle(struct numbers *numbers)
 		(void)nanosleep(&pause, NULL);
 }
 
-static int take_all(struct numbers *numbers)
+/* Returns 1 when there may be more: what never stops coming must not keep it from its input. */
+static int take_some(struct numbers *numbers)
 {
 	const struct tfan_event *event;
-	int r;
+	int r = 1;
 
-	while ((r = tfan_next(numbers->tfan, &event)) > 0) {
+	for (unsigned int i = 0; i < 256 && (r = tfan_next(numbers->tfan, &event)) > 0; i++) {
 		switch (tfan_event_kind(event)) {
 		case TFAN_EVENT:
 			take_event(numbers, event);
@@ -122,19 +123,21 @@ static int consume(struct numbers *numbers)
 			{ .fd = tfan_fd(numbers->tfan), .events = POLLIN },
 			{ .fd = asked ? -1 : STDIN_FILENO, .events = POLLIN },
 		};
-		int r = take_all(numbers);
+		int r = take_some(numbers);
 
 		if (r < 0)
 			return fail(numbers, "reading", r);
 		if (numbers->flushed || numbers->ended)
 			break;
-		if (poll(fds, 2, -1) < 0)
+		if (poll(fds, 2, r > 0 ? 0 : -1) < 0)
 			return fail(numbers, "poll", -errno);
 		if (fds[1].revents && read(STDIN_FILENO, &byte, 1) <= 0) {
 			asked = true;
-			r = tfan_flush(numbers->tfan);
+			r = tfan_trace_set_enabled(numbers->trace, false);
+			if (r == 0)
+				r = tfan_flush(numbers->tfan);
 			if (r < 0)
-				return fail(numbers, "flush", r);
+				return fail(numbers, "the end", r);
 		}
 	}
 	return 0;
