@@ -73,10 +73,11 @@ int process_drop_capabilities(void)
 int process_keep_capabilities(uint64_t kept)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct sets[2] = { { 0 } };
+	struct __user_cap_data_struct sets[2] = { { 0 } }, before[2];
 
 	if (syscall(SYS_capget, &head, sets) < 0)
 		return -errno;
+	memcpy(before, sets, sizeof(before));
 	for (int i = 0; i < 2; i++) {
 		sets[i].permitted &= (uint32_t)(kept >> 32 * i);
 		sets[i].effective = sets[i].permitted;
@@ -86,7 +87,8 @@ int process_keep_capabilities(uint64_t kept)
 		return -errno;
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	lock_capabilities();
-	if (syscall(SYS_capset, &head, sets) < 0)
+	/* Who has nothing to give up needn't be allowed the call. */
+	if (memcmp(before, sets, sizeof(before)) != 0 && syscall(SYS_capset, &head, sets) < 0)
 		return -errno;
 	return 0;
 }

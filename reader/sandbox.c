@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct confine_call reader_calls[] = {
 	{ "io_uring_enter", "reading of the kernel's buffers, waiting" },
@@ -117,8 +118,13 @@ static int enter_landlock(const struct sandbox_folders *folders, enum confine_mo
  * capability goes. */
 int sandbox_enter(const struct sandbox_folders *folders, enum confine_mode mode)
 {
-	int r = process_drop_capabilities();
+	int r = process_drop_ids(geteuid(), getegid());
 
+	/* A root that may not give up its groups keeps what they let it reach, which uid 0 reaches. */
+	if (r == -EPERM)
+		r = 0;
+	if (r == 0)
+		r = process_drop_capabilities();
 	if (r < 0)
 		log_error("giving up capabilities: %s", strerror(-r));
 	if (r == 0)

@@ -139,10 +139,13 @@ static int listen_one(const struct session_dir *dir, const char *name, uid_t uid
 		return -errno;
 	/* Nobody can connect before listen(2), so the modes are right from the first connection on.
 	 */
+	if (fchmodat(dir->dir, name, mode, 0) < 0)
+		return -errno;
+	/* After the mode, which is the owner's to change: that leaves one capability less to need. */
 	if ((uid != geteuid() || gid != SESSION_DIR_NO_GROUP) &&
 		fchownat(dir->dir, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (fchmodat(dir->dir, name, mode, 0) < 0 || listen(fd, SOMAXCONN) < 0)
+	if (listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	*ret_fd = TAKE_FD(fd);
 	return 0;

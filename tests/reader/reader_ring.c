@@ -115,7 +115,7 @@ static const struct {
 
 static void refused(void **state)
 {
-	int file, result = 0;
+	int file = -1, result = 0;
 	struct loop loop = { 0 };
 
 	(void)state;
@@ -136,7 +136,7 @@ static void refused(void **state)
 static void its_work_is_not(void **state)
 {
 	const struct loop_read read = { .memory = memory, .length = 64, .token = 1 };
-	int file, result = 0;
+	int file = -1, result = 0;
 	struct loop loop = { 0 };
 
 	(void)state;
