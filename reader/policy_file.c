@@ -96,11 +96,11 @@ static int find_subjects(struct policy *policy, struct policy_error *error)
 static int find_promises(const struct policy *policy, struct policy_error *error)
 {
 	for (size_t i = 0; i < policy->rule_count; i++) {
-		if (!policy->rules[i].own && !policy->rules[i].rate)
+		if (!policy->rules[i].rate)
 			continue;
 		error->line = policy->rules[i].line;
 		(void)snprintf(error->message, sizeof(error->message),
-			"scope=own and rate= can't be enforced by this version: leave them out");
+			"rate= can't be enforced by this version: leave it out");
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < policy->limit_count; i++) {

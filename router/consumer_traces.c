@@ -147,6 +147,8 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 	recorder_format(&router->recorder, created->probe_id, create->kind, created->system, created->event, create->name, format, size);
 	model = trace_model(router, consumer, create->trace_id, created->probe_id, create->name);
 	model.owner = created->owner;
+	model.own = created->scope == SCOPE_OWN;
+	model.in_task = create->kind == PROBE_UPROBE || create->kind == PROBE_URETPROBE || create->kind == PROBE_USDT;
 	status = read_filter(route, create->name, create->filter, environment, &model.filter, &model.kernel_filter, ret_failure);
 	if (status)
 		return status;
@@ -163,6 +165,8 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 		control_failure_set(ret_failure, ENOMEM, -1, "no memory for the trace");
 		return EXIT_FAILED;
 	}
+	if ((*ret)->own)
+		tasks_ask(&router->fanout.tasks);
 	return EXIT_DONE;
 }
 
@@ -546,6 +550,7 @@ static void trace_drop(struct router *router, struct trace *trace)
 
 		(void)upstream_send(&router->upstream, &off, CONTROL_PROBE_ENABLE, sizeof(off), NULL, 0, &request);
 	}
+	router->fanout.tasks.asks -= trace->own;
 	fanout_trace_remove(trace);
 	if (probe_id)
 		close_probe(router, probe_id, owner);

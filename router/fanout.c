@@ -49,6 +49,7 @@ static void route_release(struct route *route)
 		fanout_trace_remove(route->traces[route->trace_count - 1]);
 	free(route->traces);
 	free(route->plain);
+	free(route->owned);
 	filter_index_release(route->index);
 	free(route->schema_bytes);
 	free(route->system);
@@ -125,6 +126,13 @@ static int route_make(struct fanout *fanout, struct catalog_event *event, const 
 	if (event && event->pid_offset != UINT16_MAX) {
 		route->pid_offset = event->pid_offset;
 		route->pid_end = event->pid_offset + (uint32_t)sizeof(uint32_t);
+	}
+	route->flags_offset = UINT32_MAX;
+	if (event && !fanout->text) {
+		int flags = schema_find(&event->schema, "common_flags");
+
+		if (flags >= 0 && event->schema.fields[flags].size == 1)
+			route->flags_offset = event->schema.fields[flags].offset;
 	}
 	route->seed = fanout->seed;
 	route->system = strdup(event ? event->system : "");
@@ -288,6 +296,11 @@ void fanout_forget(struct fanout *fanout, struct outlet *outlet)
 		fanout->dirty_end = place;
 }
 
+/* The kernel's enum trace_flag_type. */
+#define FLAG_HARDIRQ 0x08
+#define FLAG_SOFTIRQ 0x10
+#define FLAG_NMI     0x40
+
 /* The name of a thread whose name isn't known. */
 static const char nobody[RECORD_COMM_SIZE];
 
@@ -301,6 +314,7 @@ struct event_view {
 	int32_t pid;
 	uint16_t cpu;
 	uint8_t flags;
+	const struct text_line *line; /* of a text session; NULL */
 };
 
 /* Most events have 16 to 64 bytes, a multiple of 4: for them a call of memcpy costs more than the copy. */
@@ -345,9 +359,9 @@ static HOT void tell(struct fanout *fanout, struct trace *trace, const struct ev
 	copy_payload((uint8_t *)(record + 1), view->payload, view->payload_size);
 }
 
-static __attribute__((noinline)) void tell_filtered(struct fanout *fanout, struct route *route, const struct event_view *view)
+static struct filter_event filter_event_of(const struct event_view *view)
 {
-	const struct filter_event event = {
+	return (struct filter_event){
 		.payload = view->payload,
 		.size = view->payload_size,
 		.facts = FILTER_TID | (view->cpu != RECORD_CPU_NONE ? FILTER_CPU : 0) | (view->flags & RECORD_COMM ? FILTER_COMM : 0),
@@ -355,6 +369,43 @@ static __attribute__((noinline)) void tell_filtered(struct fanout *fanout, struc
 		.cpu = view->cpu,
 		.comm = view->comm,
 	};
+}
+
+/* What an interrupt does is not the business of whom it interrupts: a packet of another's, say. What can't be known
+ * counts as one. */
+static bool in_interrupt(const struct route *route, const struct event_view *view)
+{
+	const struct text_piece *flags = view->line ? &view->line->flags : NULL;
+	const uint8_t *payload = view->payload;
+
+	if (flags)
+		return flags->size < 3 || memchr("hHsZz", flags->at[2], 5);
+	return route->flags_offset >= view->payload_size || payload[route->flags_offset] & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI);
+}
+
+/* Whatever its filter says, a trace of the owner's processes sees nothing else; what isn't proven to be the owner's
+ * isn't. */
+static __attribute__((noinline)) void tell_owners(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	const struct task *task = tasks_find(&fanout->tasks, view->pid, view->time);
+	const struct filter_event event = filter_event_of(view);
+
+	/* A line that may be forged names any process. */
+	if (view->flags & RECORD_SUSPECT)
+		return;
+	for (uint32_t i = 0; i < route->owned_count; i++) {
+		struct trace *trace = route->owned[i];
+
+		if (!tasks_owner(&fanout->tasks, task, view->time, trace->owner) || (!trace->in_task && in_interrupt(route, view)))
+			continue;
+		if (!trace->filter || filter_match(trace->filter, &event))
+			tell(fanout, trace, view);
+	}
+}
+
+static __attribute__((noinline)) void tell_filtered(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	const struct filter_event event = filter_event_of(view);
 	void *const *users;
 	size_t count;
 
@@ -387,6 +438,11 @@ static HOT void tell_all(struct fanout *fanout, struct route *route, const struc
 		const struct event_view kept = *view;
 
 		tell_filtered(fanout, route, &kept);
+	}
+	if (__builtin_expect(route->owned_count != 0, 0)) {
+		const struct event_view kept = *view;
+
+		tell_owners(fanout, route, &kept);
 	}
 }
 
@@ -541,6 +597,7 @@ static void text_tell(struct fanout *fanout, struct route *route, const struct t
 		.time = line->time,
 		.pid = line->pid,
 		.cpu = line->cpu == TEXT_CPU_NONE ? RECORD_CPU_NONE : (uint16_t)line->cpu,
+		.line = line,
 	};
 
 	view.flags = (uint8_t)((suspect ? RECORD_SUSPECT : 0) | (joined->partial ? RECORD_PARTIAL : 0));

@@ -43,6 +43,8 @@ struct trace {
 	struct ledger_trace ledger;
 	uint64_t probe_id;
 	uint32_t owner;  /* the user that the reader knows as the probe's */
+	bool own;        /* takes only events of the owner's processes */
+	bool in_task;    /* its events never interrupt one: their flags, which may be junk, needn't be looked at */
 	struct route *route;
 	struct trace *next_of_outlet; /* among those of its list */
 	enum trace_stage stage;
@@ -79,6 +81,10 @@ struct route {
 	/* The live ones among them: those without a filter (room for every trace), and the rest. */
 	struct trace **plain;
 	uint32_t plain_count;
+	/* And, in neither, those that take events of their owners' processes alone (room for every trace). */
+	struct trace **owned;
+	uint32_t owned_count;
+	uint32_t flags_offset; /* of binary events: of the kernel's common_flags; UINT32_MAX: they have none */
 	struct trace *lone;         /* the only live trace with a filter, or NULL */
 	struct filter_index *index; /* all live traces with a filter, made with the first of them */
 	uint64_t seed;              /* of the index: the fan-out's */

@@ -124,6 +124,13 @@ static inline bool tasks_ids_proven(const struct tasks *tasks, const struct task
  * user are the same, as the kernel asks of who wants to look into another process. `task` may be NULL. */
 bool tasks_owner(const struct tasks *tasks, const struct task *task, uint64_t time, uint32_t uid);
 
+/* Somebody more needs proven ids: while `asks` isn't 0 the ids of threads for which they aren't are asked for. */
+static inline void tasks_ask(struct tasks *tasks)
+{
+	tasks->query_all = tasks->query_all || !tasks->asks;
+	tasks->asks++;
+}
+
 /* The parent of a process, or -1 when it isn't known: children of one that ended get another, and no event says whom. */
 int32_t tasks_parent(struct tasks *tasks, const struct process *process);
 

@@ -18,7 +18,7 @@ static void trace_release(struct trace *trace)
 static int traces_room(struct route *route)
 {
 	uint32_t room = route->trace_room ? 2 * route->trace_room : 4;
-	struct trace **traces, **plain;
+	struct trace **traces, **plain, **owned;
 
 	if (route->trace_count < route->trace_room)
 		return 0;
@@ -30,6 +30,10 @@ static int traces_room(struct route *route)
 	if (!plain)
 		return -ENOMEM;
 	route->plain = plain;
+	owned = realloc(route->owned, room * sizeof(struct trace *));
+	if (!owned)
+		return -ENOMEM;
+	route->owned = owned;
 	route->trace_room = room;
 	return 0;
 }
@@ -115,6 +119,10 @@ static int enlist(struct trace *trace)
 	struct route *route = trace->route;
 	int r = 0;
 
+	if (trace->own) {
+		route->owned[route->owned_count++] = trace;
+		return 0;
+	}
 	if (!trace->filter) {
 		route->plain[route->plain_count++] = trace;
 		return 0;
@@ -133,7 +141,9 @@ static void delist(struct trace *trace)
 {
 	struct route *route = trace->route;
 
-	if (trace->indexed)
+	if (trace->own)
+		list_remove(route->owned, &route->owned_count, trace);
+	else if (trace->indexed)
 		(void)filter_index_remove(route->index, trace);
 	else
 		list_remove(route->plain, &route->plain_count, trace);

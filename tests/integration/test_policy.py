@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Four users under one policy: each gets exactly what its lines allow. The users are numbers that nobody has."""
+import contextlib
 import os
 import pathlib
+import socket
 
 import harness
 
@@ -16,6 +18,35 @@ def setUpModule():
     harness.require_event("sched", "sched_process_exec")
     harness.require_event("syscalls", "sys_enter_getpgid")
     harness.require_file("uprobe_events", "uprobes")
+
+
+class Caller:
+    """A process of that user, not executed anew, that makes a numbered system call each time it is told a number."""
+
+    def __init__(self, uid):
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self._ours.close()
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+                while message := theirs.recv(16):
+                    with contextlib.suppress(OSError):
+                        os.getpgid(int(message))
+                    theirs.send(b"done")
+            finally:
+                os._exit(0)
+        theirs.close()
+
+    def call(self, number):
+        self._ours.send(b"%d" % number)
+        assert self._ours.recv(16) == b"done"
+
+    def end(self):
+        self._ours.close()
+        os.waitpid(self.pid, 0)
 
 
 class Policy(harness.TestCase):
@@ -99,6 +130,55 @@ allow group={GROUP} uprobe:{self.app}/*
         self.refused(f"no line of {self.file} allows this user", STRANGER, f"tracepoint:{EXEC}")
         self.assertEqual(self.ask(STRANGER, "ls").status, 3)
         self.assertEqual(len(self.allowed(0, f"m=uprobe:{self.secret}:main")), 0)
+        self.assertEqual(self.session.stop(), (0, 0))
+
+    def test_each_sees_whose_processes_its_lines_say(self):
+        """Users with `own` see their own processes, whatever their filter says; one with `all` sees everybody's."""
+        self.start(f"""allow user={DEVELOPER} tracepoint:syscalls:* scope=own
+allow user={OBSERVER} tracepoint:syscalls:* scope=own
+allow user={MEMBER} tracepoint:syscalls:* scope=all
+""")
+        users = (DEVELOPER, OBSERVER, MEMBER, 0)
+        callers = {uid: Caller(uid) for uid in users}
+        for caller in callers.values():
+            self.addCleanup(caller.end)
+        traces = {}
+        for uid in users[:3]:
+            gate = harness.Gate(self.folder, f"gate-{uid}")
+            self.addCleanup(gate.close)
+            # The filter of one asks for all the others.
+            more = ["-f", "pid >= 0 || common_pid > 0"] if uid == OBSERVER else []
+            traces[uid] = self.session.trace("-e", f"tracepoint:{GETPGID}", "-o", "json", *more, uid=uid, gate=gate), gate
+            gate.wait(traces[uid][0])
+        # Whose a process is has to be looked up first: until then the user doesn't see its own either.
+        base, seen = 1 << 28, {DEVELOPER: None, OBSERVER: None}
+        while None in seen.values():
+            for uid in users:
+                callers[uid].call(base + uid)
+            base += 1 << 17
+            for uid, first in seen.items():
+                if first is None and f'"pid":{callers[uid].pid},' in traces[uid][0].out:
+                    seen[uid] = base
+            self.assertTrue(self.session.router.running())
+        for i in range(100):
+            for uid in users:
+                callers[uid].call(base + i * (1 << 17) + uid)
+        for uid in users[:3]:
+            process, gate = traces[uid]
+            gate.open()
+            result = process.wait()
+            self.check_ended(result)
+            self.check_balance(result)
+            self.check_no_loss(result)
+            numbers = [e["args"]["pid"] for e in result.of(GETPGID) if e["pid"] in {c.pid for c in callers.values()}]
+            owners = {n % (1 << 17) for n in numbers}
+            self.assertEqual(owners, {uid} if uid != MEMBER else set(users), uid)
+            for owner in owners:
+                late = [n for n in numbers if n >= base and n % (1 << 17) == owner]
+                self.assertEqual(late, [base + i * (1 << 17) + owner for i in range(100)], (uid, owner))
+            if uid != MEMBER:
+                self.assertEqual({e["pid"] for e in result.events} & {c.pid for u, c in callers.items() if u != uid}, set())
+                self.assertGreaterEqual(result.summary["probes"][GETPGID]["filtered"], 300)
         self.assertEqual(self.session.stop(), (0, 0))
 
     def test_the_list_shows_what_is_allowed(self):

@@ -595,6 +595,104 @@ static void another_filter_from_here_on(void **state)
 /* ---- the ledger ---- */
 
 /* A consumer that does not read loses its own events, told and counted; the other one loses nothing. */
+/* Reads the ids of a thread at that time; euid may differ. */
+static void learn(struct fixture *f, int32_t tid, uint32_t uid, uint32_t euid, uint64_t time)
+{
+	const struct task_read read = {
+		.time = time,
+		.tid = tid,
+		.pid = tid,
+		.parent = 1,
+		.comm = "task",
+		.has_ids = true,
+		.ids = { .uid = uid, .euid = euid, .suid = uid, .gid = uid, .egid = uid },
+	};
+
+	assert_int_equal(tasks_learn(&f->fanout.tasks, &read), 0);
+}
+
+static struct trace *own_trace(struct fixture *f, uint64_t id, int consumer, uint32_t owner, const char *filter)
+{
+	struct trace *trace = add_trace(f, id, consumer, filter);
+
+	trace->own = true;
+	trace->owner = owner;
+	assert_int_equal(fanout_trace_start(trace, 0, 0), 0);
+	return trace;
+}
+
+static void emit_flags(struct fixture *f, uint64_t time, int32_t n, uint8_t flags)
+{
+	const struct payload payload = { .type = NUMBER, .pid = 1000 + n, .n = n, .flags = flags };
+
+	emit_payload(f, time, 0, &payload, sizeof(payload));
+}
+
+/* Threads 1001 and 1002 are user 7's, 1003 is user 8's, 1004 runs a program of another user's for 7, and of 1005
+ * nothing is known. */
+static void only_events_of_the_owners_processes(void **state)
+{
+	struct fixture *f = *state;
+	struct trace *own = own_trace(f, 1, 0, 7, NULL), *filtered = own_trace(f, 2, 1, 7, "n != 1"), *all;
+
+	learn(f, 1001, 7, 7, 5);
+	learn(f, 1002, 7, 7, 5);
+	learn(f, 1003, 8, 8, 5);
+	learn(f, 1004, 7, 0, 5);
+	for (int32_t n = 1; n <= 5; n++)
+		emit(f, 10 + (uint64_t)n, 0, n);
+	(void)expect(f, 0, 1, 1);
+	(void)expect(f, 0, 1, 2);
+	(void)expect(f, 1, 2, 2);
+	expect_nothing(f);
+	assert_ledger(own, 2, 3, 0);
+	assert_ledger(filtered, 1, 4, 0);
+
+	/* A filter that asks for the others gets none of them. */
+	filtered->next_filter = NULL;
+	assert_int_equal(fanout_trace_filter(filtered, compile(f->number, "n >= 3 || common_pid > 0"), NULL), 0);
+	for (int32_t n = 2; n <= 5; n++)
+		emit(f, 20 + (uint64_t)n, 0, n);
+	(void)expect(f, 0, 1, 2);
+	(void)expect(f, 1, 2, 2);
+	expect_nothing(f);
+
+	/* What interrupts its thread isn't its own. */
+	emit_flags(f, 31, 1, 0x08);
+	emit_flags(f, 32, 1, 0x10);
+	emit_flags(f, 33, 1, 0x40);
+	expect_nothing(f);
+	emit_flags(f, 34, 1, 0x01 | 0x04 | 0x20 | 0x80);
+	(void)expect(f, 0, 1, 1);
+	(void)expect(f, 1, 2, 1);
+
+	/* Its ids were changed, and then read; another that isn't the owner's. */
+	tasks_ids_changed(&f->fanout.tasks, 40, 1001);
+	emit(f, 41, 0, 1);
+	expect_nothing(f);
+	learn(f, 1001, 7, 7, 42);
+	emit(f, 43, 0, 1);
+	(void)expect(f, 0, 1, 1);
+	(void)expect(f, 1, 2, 1);
+	/* After a loss nothing is proven. */
+	tasks_doubt(&f->fanout.tasks, 50);
+	emit(f, 51, 0, 2);
+	expect_nothing(f);
+
+	/* Beside it one that sees all; and gone again. */
+	all = live_trace(f, 3, 0, NULL);
+	emit(f, 60, 0, 3);
+	(void)expect(f, 0, 3, 3);
+	expect_nothing(f);
+	fanout_trace_remove(own);
+	fanout_trace_stop(filtered, 70);
+	emit(f, 71, 0, 3);
+	(void)expect(f, 0, 3, 3);
+	expect_nothing(f);
+	assert_ledger(all, 2, 0, 0);
+	assert_int_equal(f->number->owned_count, 0);
+}
+
 static void a_full_ring_is_its_own_loss(void **state)
 {
 	struct fixture *f = *state;
@@ -942,6 +1040,7 @@ int main(void)
 		TEST(a_filtered_trace_begins_and_ends),
 		TEST(filters_see_thread_name_and_cpu),
 		TEST(another_filter_from_here_on),
+		TEST(only_events_of_the_owners_processes),
 		TEST(a_full_ring_is_its_own_loss),
 		TEST(misses_of_a_probe_count_from_the_trace_on),
 		TEST(hits_are_recorded_or_kept_away),
