@@ -202,6 +202,21 @@ int catalog_add(struct catalog *catalog, const char *system, const char *text, s
 	return 0;
 }
 
+void catalog_remove(struct catalog *catalog, struct catalog_event *event)
+{
+	struct catalog_row **place = &catalog->rows;
+	struct catalog_row *row;
+
+	catalog_displace(catalog, event);
+	while (*place && &(*place)->event != event)
+		place = &(*place)->next;
+	row = *place;
+	if (!row)
+		return;
+	*place = row->next;
+	row_release(row);
+}
+
 int catalog_schema_for(const struct catalog_event *event, uint64_t trace_id, uint64_t probe_id,
 	void **ret_bytes, size_t *ret_size)
 {

@@ -10,7 +10,7 @@
 
 struct catalog; /* opaque; one per session */
 
-/* One kind of event that the traced kernel can emit. Owned by the catalog, lives as long. */
+/* One kind of event that the traced kernel can emit. Owned by the catalog; lives as long, or until catalog_remove. */
 struct catalog_event {
 	uint16_t type; /* common_type, the number in the binary record */
 	char *system, *name;
@@ -32,6 +32,8 @@ void catalog_release(struct catalog *catalog);
  * why) or -ENOMEM. */
 int catalog_add(struct catalog *catalog, const char *system, const char *text, size_t size,
 	struct catalog_event **ret, const char **ret_reason);
+/* Forgets an event that the kernel has no more, and frees it. */
+void catalog_remove(struct catalog *catalog, struct catalog_event *event);
 /* Adds the kernel's addresses of format strings (printk_formats). Returns 0 or -errno. */
 int catalog_add_printk_formats(struct catalog *catalog, const char *text, size_t size);
 

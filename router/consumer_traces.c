@@ -55,6 +55,13 @@ static void close_probe(struct router *router, uint64_t probe_id, uint32_t owner
 		log_warning("closing probe %" PRIu64 ": %s", probe_id, strerror(-r));
 }
 
+/* Whoever asks for a probe that nobody has gets its format again, be it the same event or another one. */
+static void drop_unused(struct router *router, struct route *route)
+{
+	if (!router_recorded(router) && strcmp(route->system, router->welcome.group) == 0)
+		fanout_route_drop(&router->fanout, route);
+}
+
 static struct trace trace_model(struct router *router, struct consumer *consumer, uint64_t id, uint64_t probe_id, const char *name)
 {
 	struct trace model = {
@@ -150,11 +157,14 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 	model.own = created->scope == SCOPE_OWN;
 	model.in_task = create->kind == PROBE_UPROBE || create->kind == PROBE_URETPROBE || create->kind == PROBE_USDT;
 	status = read_filter(route, create->name, create->filter, environment, &model.filter, &model.kernel_filter, ret_failure);
-	if (status)
+	if (status) {
+		drop_unused(router, route);
 		return status;
+	}
 	if (fanout_trace_add(route, &model, ret) < 0) {
 		filter_program_release(model.filter);
 		filter_program_release(model.kernel_filter);
+		drop_unused(router, route);
 		control_failure_set(ret_failure, ENOMEM, -1, "no memory for the trace");
 		return EXIT_FAILED;
 	}
@@ -555,6 +565,7 @@ static void trace_drop(struct router *router, struct trace *trace)
 	if (probe_id)
 		close_probe(router, probe_id, owner);
 	pushdown_update(router, route, &nothing);
+	drop_unused(router, route);
 }
 
 void consumer_on_close(struct router *router, struct consumer *consumer, struct control_message *message)
@@ -699,16 +710,15 @@ void consumer_traces_release(struct router *router, struct consumer *consumer, u
 	}
 }
 
+/* A route may go with its last trace, and another then stands in its place. */
 void consumer_traces_drop(struct router *router, uint64_t number)
 {
-	for (size_t i = 0; i < router->fanout.route_count; i++) {
+	for (size_t i = router->fanout.route_count; i--;) {
 		struct route *route = router->fanout.routes[i];
 
-		for (uint32_t k = 0; k < route->trace_count;) {
+		for (uint32_t k = route->trace_count; k--;) {
 			if (route->traces[k]->consumer == number)
 				trace_drop(router, route->traces[k]);
-			else
-				k++;
 		}
 	}
 }

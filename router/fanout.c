@@ -221,6 +221,48 @@ int fanout_describe(struct fanout *fanout, const char *system, const char *text,
 	return fanout_text_route(fanout, &(struct text_piece){ .at = name, .size = strlen(name) }, &line.body, ret);
 }
 
+static void route_unlist(struct fanout *fanout, const struct route *route)
+{
+	struct route **place = &fanout->by_name[name_hash(route->name, strlen(route->name))];
+
+	while (*place && *place != route)
+		place = &(*place)->next_name;
+	if (*place)
+		*place = route->next_name;
+	for (size_t i = 0; i < fanout->route_count; i++) {
+		if (fanout->routes[i] != route)
+			continue;
+		fanout->routes[i] = fanout->routes[--fanout->route_count];
+		break;
+	}
+	if (fanout->by_type[route->event->type] == route)
+		fanout->by_type[route->event->type] = NULL;
+}
+
+void fanout_route_drop(struct fanout *fanout, struct route *route)
+{
+	if (route->gone || route->trace_count || route->own || !route->event)
+		return;
+	route_unlist(fanout, route);
+	catalog_remove(fanout->catalog, route->event);
+	route->event = NULL;
+	route->gone = true;
+	if (!route->holds)
+		route_release(route);
+}
+
+struct route *fanout_route_hold(struct route *route)
+{
+	route->holds++;
+	return route;
+}
+
+void fanout_route_let_go(struct route *route)
+{
+	if (--route->holds == 0 && route->gone)
+		route_release(route);
+}
+
 void fanout_touch(struct fanout *fanout, struct outlet *outlet)
 {
 	if (outlet->dirty)
@@ -344,6 +386,8 @@ static HOT void tell(struct fanout *fanout, struct trace *trace, const struct ev
 		fanout_touch(fanout, outlet);
 	if (__builtin_expect(!record, 0)) {
 		trace->ledger.lost_ring++;
+		if (!(view->flags & RECORD_LATE))
+			outlet_lost_at(outlet, view->time, view->cpu);
 		return;
 	}
 	trace->ledger.delivered++;

@@ -65,8 +65,10 @@ struct trace {
 	uint64_t consumer; /* the consumer's number */
 };
 
-/* One kind of event. Lives as long as the fan-out. */
+/* One kind of event. Lives as long as the fan-out, but for those of probes that are gone (fanout_route_drop). */
 struct route {
+	uint32_t holds; /* by requests and marks that will come back to it */
+	bool gone;      /* to be freed once nothing holds it */
 	struct catalog_event *event; /* NULL: known only from text lines */
 	void *schema_bytes;          /* what consumers see: the binary or the text schema */
 	size_t schema_size;
@@ -146,6 +148,12 @@ int fanout_text_route(struct fanout *fanout, const struct text_piece *name, cons
  * Returns 0, -EBADMSG (*ret_reason, static, says why) or another -errno. */
 int fanout_describe(struct fanout *fanout, const char *system, const char *text, size_t size, struct route **ret,
 	const char **ret_reason);
+
+/* The probe behind it is gone: if nobody has a trace of it, neither is it found any more, nor its event. */
+void fanout_route_drop(struct fanout *fanout, struct route *route);
+struct route *fanout_route_hold(struct route *route);
+/* Ends a hold: the route may be gone then. */
+void fanout_route_let_go(struct route *route);
 
 /* Adds a trace, which takes nothing yet. Returns 0 or -ENOMEM. */
 int fanout_trace_add(struct route *route, const struct trace *model, struct trace **ret);

@@ -20,7 +20,7 @@ int kept_add(struct kept *kept, struct route *route, uint64_t hits)
 		kept->at = more;
 		kept->room = room;
 	}
-	kept->at[kept->count++] = (struct kept_hits){ route, hits };
+	kept->at[kept->count++] = (struct kept_hits){ fanout_route_hold(route), hits };
 	return 0;
 }
 
@@ -39,6 +39,8 @@ void kept_settle(const struct kept *kept)
 
 void kept_release(struct kept *kept)
 {
+	for (size_t i = 0; i < kept->count; i++)
+		fanout_route_let_go(kept->at[i].route);
 	free(kept->at);
 	*kept = (struct kept){ 0 };
 }

@@ -74,6 +74,8 @@ static bool write_lost(struct outlet *outlet, struct record_lost *lost)
 		return true;
 	if (!write_record(outlet, RECORD_LOST, lost->to, 0, lost, sizeof(*lost)))
 		return false;
+	if (lost == &outlet->lost[LOST_RING])
+		outlet->lost_same = 0;
 	memset(lost, 0, sizeof(*lost));
 	return true;
 }
@@ -301,10 +303,32 @@ void outlet_end(struct outlet *outlet, const struct record_end *end)
 	set_due(outlet);
 }
 
+void outlet_lost_at(struct outlet *outlet, uint64_t time, uint32_t cpu)
+{
+	outlet->lost_same = outlet->lost_time == time && outlet->lost_cpu == cpu ? outlet->lost_same + 1 : 1;
+	outlet->lost_time = time;
+	outlet->lost_cpu = cpu;
+}
+
+/* For the consumer, should this process die before it can tell. */
+static void owe_losses(struct outlet *outlet)
+{
+	struct ring_debt debt = { .cpu = outlet->lost_cpu, .same = outlet->lost_same };
+	bool any = false;
+
+	for (unsigned int source = 0; source < LOST_SOURCES; source++) {
+		debt.lost[source] = outlet->lost[source];
+		any |= outlet->lost[source].at_least > 0;
+	}
+	if (any)
+		ring_writer_owe(&outlet->ring, &debt);
+}
+
 int outlet_publish(struct outlet *outlet)
 {
 	/* What finds no room stays due and is tried again with the next batch. */
-	(void)write_due(outlet);
+	if (!write_due(outlet))
+		owe_losses(outlet);
 	ring_writer_show(&outlet->ring);
 	return ring_writer_unannounced(&outlet->ring) >= outlet->ring.capacity / WAKE_PART ? outlet_wake(outlet) : 0;
 }

@@ -48,6 +48,8 @@ struct outlet {
 	/* RING_OVERWRITE: told of each event that is overwritten unread; may be NULL. */
 	void (*event_gone)(struct outlet *outlet, uint64_t trace_id);
 	struct record_lost lost[LOST_SOURCES]; /* by source, told before the next record; at_least 0: none */
+	uint64_t lost_time;   /* the place of the last event that was lost here, while no record tells of it */
+	uint32_t lost_cpu, lost_same;
 	struct outlet_flush flushes[OUTLET_FLUSHES_MAX]; /* marks whose time has come */
 	uint32_t flush_count;
 	uint32_t flushes_unread; /* marks in the ring that may still be overwritten */
@@ -80,6 +82,8 @@ static inline struct record_header *outlet_reserve(struct outlet *outlet, size_t
 
 /* A loss between two times that was not this ring's; count LOST_COUNT_UNKNOWN: at least one. */
 void outlet_lost(struct outlet *outlet, enum lost_source source, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to);
+/* An event of this place in the merged order found no room. */
+void outlet_lost_at(struct outlet *outlet, uint64_t time, uint32_t cpu);
 void outlet_clock(struct outlet *outlet, const struct record_clock *clock);
 /* The router was restarted; the consumer goes on at this time. What the gap cost beyond what is told as lost
  * elsewhere is nothing: no slot was given back before its events were published. */

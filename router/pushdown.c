@@ -86,6 +86,8 @@ static int push(struct router *router, const struct pushdown_request *model, con
 		r = upstream_send(&router->upstream, &message, CONTROL_PROBE_FILTER, sizeof(message), NULL, 0, &request);
 	if (r < 0)
 		free(extra);
+	else
+		(void)fanout_route_hold(extra->route);
 	return r;
 }
 
@@ -100,9 +102,12 @@ static void push_answered(void *context, const struct upstream_request *request,
 			pushed->route->name, status->failure.message);
 		free(pushed->route->pushed);
 		pushed->route->pushed = strdup(no_filter);
-		if (push(router, pushed, no_filter) == 0)
+		if (push(router, pushed, no_filter) == 0) {
+			fanout_route_let_go(pushed->route);
 			return;
+		}
 	}
+	fanout_route_let_go(pushed->route);
 	go_on(router, &pushed->next);
 }
 

@@ -102,6 +102,8 @@ void ring_writer_make_room(struct ring_writer *writer, size_t size);
 
 /* Makes all reserved records visible, to a consumer that looks. */
 void ring_writer_show(struct ring_writer *writer);
+/* Before ring_writer_show: what no record tells of once that is shown. Serial and position are filled in here. */
+void ring_writer_owe(struct ring_writer *writer, const struct ring_debt *debt);
 
 /* Wakes the consumer if it sleeps and something was made visible since the last call. Before the
  * writer itself sleeps this must follow ring_writer_show. Returns 1 (signalled), 0 (no need) or -errno. */
@@ -230,5 +232,8 @@ bool ring_reader_prepare_sleep(struct ring_reader *reader);
 
 /* After ring_reader_prepare_sleep: whether the router waits for room and has to be told. */
 bool ring_reader_is_awaited(const struct ring_reader *reader);
+
+/* What the writer, which is gone, had not told yet of what is lost; false: nothing. All of the ring has been read. */
+bool ring_reader_debt(const struct ring_reader *reader, struct ring_debt *ret);
 
 #endif

@@ -19,6 +19,7 @@
 #ifndef TRACEFAN_SHM_RING_ABI_H
 #define TRACEFAN_SHM_RING_ABI_H
 
+#include "shm/record_abi.h"
 #include "shm/segment_abi.h"
 
 #include <stdint.h>
@@ -43,6 +44,16 @@ struct ring_resume {
 };
 _Static_assert(sizeof(struct ring_resume) == 16, "ring resume");
 
+/* Losses that no record tells of yet, as there was no room for it: so that a router that dies owes them to nobody. */
+struct ring_debt {
+	uint64_t serial;    /* 0: does not hold; written last */
+	uint64_t published; /* holds while the ring's is this */
+	struct record_lost lost[LOST_SOURCES]; /* by source; at_least 0: none */
+	uint32_t cpu;       /* of the last event that was lost at this ring, whose time is lost[LOST_RING].to */
+	uint32_t same;      /* how many were lost at that very place of the merged order */
+};
+_Static_assert(sizeof(struct ring_debt) == 24 + 40 * LOST_SOURCES, "ring debt");
+
 /* Only the router writes this page. */
 struct ring_head {
 	struct segment_header segment;
@@ -63,11 +74,14 @@ struct ring_head {
 	 * CONTROL_ROOM before it sleeps. */
 	uint32_t waits;
 	uint8_t pad1[12];
+	/* Of the two that hold for what is published, the one with the greater serial counts. The writer fills in the
+	 * other one before it publishes, so wherever it dies, one is right. Read once the writer is gone. */
+	struct ring_debt debts[2];
 	/* RING_DROP: stored before anything is published that lies in the chunk, and not again before that came
 	 * back. */
 	uint16_t order[RING_CHUNKS_MAX];
 };
-_Static_assert(sizeof(struct ring_head) == 192 + 2 * RING_CHUNKS_MAX, "ring head");
+_Static_assert(sizeof(struct ring_head) == 192 + 2 * (24 + 40 * LOST_SOURCES) + 2 * RING_CHUNKS_MAX, "ring head");
 
 /* Only the consumer writes this page, `consumed` aside. The router loads each field once and clamps it. */
 struct ring_cursor {

@@ -355,3 +355,20 @@ bool ring_reader_is_awaited(const struct ring_reader *reader)
 	 * sees the cursor. */
 	return __atomic_load_n(&reader_head(reader)->waits, __ATOMIC_RELAXED);
 }
+
+bool ring_reader_debt(const struct ring_reader *reader, struct ring_debt *ret)
+{
+	const uint64_t published = reader_load_published(reader);
+	struct ring_debt found = { .serial = 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(reader_head(reader)->debts); i++) {
+		/* Copied, then looked at: the writer can't be trusted to be gone. */
+		const struct ring_debt debt = reader_head(reader)->debts[i];
+
+		if (debt.published == published && debt.serial > found.serial)
+			found = debt;
+	}
+	if (found.serial)
+		*ret = found;
+	return found.serial != 0;
+}

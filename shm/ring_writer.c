@@ -6,6 +6,7 @@
 #include "shm/wake.h"
 
 #include <errno.h>
+#include <string.h>
 #include <stdlib.h>
 
 /* How often it is tried to move the cursor of a consumer that reads meanwhile. With each failure it has taken a
@@ -284,6 +285,22 @@ void ring_writer_show(struct ring_writer *writer)
 	writer->published = reserved;
 	/* Publishes the records' bytes. Pairs with the acquire in reader_load_published. */
 	__atomic_store_n(&writer_head(writer)->published, writer->published, __ATOMIC_RELEASE);
+}
+
+void ring_writer_owe(struct ring_writer *writer, const struct ring_debt *debt)
+{
+	struct ring_debt *debts = writer_head(writer)->debts;
+	struct ring_debt *next = &debts[debts[0].serial > debts[1].serial];
+	const uint64_t serial = debts[debts[0].serial > debts[1].serial ? 0 : 1].serial + 1;
+
+	/* Whoever looks after this process died finds either the old one or, with its serial, all of this. */
+	__atomic_store_n(&next->serial, 0, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memcpy(next->lost, debt->lost, sizeof(next->lost));
+	next->cpu = debt->cpu;
+	next->same = debt->same;
+	next->published = ring_writer_reserved(writer);
+	__atomic_store_n(&next->serial, serial, __ATOMIC_RELEASE);
 }
 
 int ring_writer_wake(struct ring_writer *writer)

@@ -64,6 +64,37 @@ static struct place seen_place(const struct tfan *tfan)
 	return place;
 }
 
+void comeback_take_debt(struct tfan *tfan)
+{
+	struct comeback *comeback = &tfan->comeback;
+	const struct record_lost *lost = &comeback->debt.lost[LOST_RING];
+	struct place *seen = &comeback->seen;
+
+	comeback->debt_next = LOST_SOURCES;
+	if (!ring_reader_debt(&tfan->ring, &comeback->debt))
+		return;
+	comeback->debt_next = 0;
+	/* Events that the ring had no room for are younger than those that were read from it. */
+	if (!lost->at_least || !comeback->debt.same || lost->to < seen->time)
+		return;
+	if (lost->to != seen->time || comeback->debt.cpu != seen->cpu)
+		*seen = (struct place){ .time = lost->to, .cpu = comeback->debt.cpu };
+	seen->count += comeback->debt.same;
+}
+
+const struct record_lost *comeback_next_loss(struct tfan *tfan)
+{
+	struct comeback *comeback = &tfan->comeback;
+
+	while (comeback->debt_next < LOST_SOURCES) {
+		const struct record_lost *lost = &comeback->debt.lost[comeback->debt_next++];
+
+		if (lost->at_least)
+			return lost;
+	}
+	return NULL;
+}
+
 static void pass_over(struct tfan *tfan, const struct place *place)
 {
 	struct comeback *comeback = &tfan->comeback;

@@ -9,6 +9,7 @@
 
 #include "consumers/client/tracefan.h"
 #include "shm/record_abi.h"
+#include "shm/ring_abi.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +30,9 @@ enum comeback_state {
 struct comeback {
 	enum comeback_state state;
 	struct place seen; /* by the caller, in order; count 0: nothing yet */
+	/* What the router that died had not told yet: the sources from `debt_next` on. */
+	struct ring_debt debt;
+	unsigned int debt_next;
 	/* After a return, until all of it has been passed over: */
 	bool passing;
 	struct place known;
@@ -37,6 +41,12 @@ struct comeback {
 
 /* The router closed. Returns 0 (it may come back; tfan->socket is the new one) or -errno with the failure set. */
 int comeback_begin(struct tfan *tfan);
+
+/* What the old router knew to be lost and had no room to tell is found in its ring, once that has been read: the place up to
+ * which everything was seen includes it. */
+void comeback_take_debt(struct tfan *tfan);
+/* The next loss of those, or NULL. */
+const struct record_lost *comeback_next_loss(struct tfan *tfan);
 
 /* Goes on if the new router has answered. Returns 1 (back: the new ring is attached), 0 (not yet) or -errno. */
 int comeback_step(struct tfan *tfan);

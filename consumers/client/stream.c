@@ -164,6 +164,22 @@ static inline int take(struct tfan *tfan, const struct record_header *record)
 	return take_other(tfan, record, ring_reader_payload_size(&tfan->ring, record));
 }
 
+/* A loss that no record in the ring tells of. Returns as take_event. */
+static int take_loss(struct tfan *tfan, const struct record_lost *lost)
+{
+	struct tfan_event *event = &tfan->event;
+
+	event->overwritten.header = (struct record_header){
+		.size = sizeof(event->overwritten),
+		.kind = RECORD_LOST,
+		.cpu = RECORD_CPU_NONE,
+		.time = lost->to,
+		.payload_size = sizeof(event->overwritten.lost),
+	};
+	event->overwritten.lost = *lost;
+	return take_other(tfan, &event->overwritten.header, sizeof(event->overwritten.lost));
+}
+
 /* RING_OVERWRITE: records were overwritten before they could be read. What was lost lies between the last
  * record that was read and the next. Returns 1 (the loss is for the caller, the next record is kept), 0 (only
  * records that are no events were lost, which the ledger tells again; *ret is the next one) or -errno. */
@@ -186,22 +202,14 @@ static int overwritten(struct tfan *tfan, const struct record_header **ret)
 		return 0;
 	event->pending = next;
 	tfan->pending = true;
-	event->overwritten.header = (struct record_header){
-		.size = sizeof(event->overwritten),
-		.kind = RECORD_LOST,
-		.cpu = RECORD_CPU_NONE,
-		.time = next ? next->time : from,
-		.payload_size = sizeof(event->overwritten.lost),
-	};
-	event->overwritten.lost = (struct record_lost){
+	return take_loss(tfan, &(struct record_lost){
 		.source = LOST_RING,
 		.cpu = RECORD_CPU_NONE,
 		.count = lost,
 		.at_least = lost,
 		.from = from,
-		.to = event->overwritten.header.time,
-	};
-	return take_other(tfan, &event->overwritten.header, sizeof(event->overwritten.lost));
+		.to = next ? next->time : from,
+	});
 }
 
 /* Whether the router closed, or sent what nobody asked for. */
@@ -285,10 +293,12 @@ static int leave(struct tfan *tfan, int rc)
 		return 1;
 	}
 	tfan->leaving = false;
+	comeback_take_debt(tfan);
 	rc = comeback_begin(tfan);
 	if (rc < 0)
 		tfan->broken = rc;
-	return rc;
+	/* What it owed is told first. */
+	return 1;
 }
 
 /* Nothing is in the ring. Returns 1 (look again), 0 (the caller may sleep), or why there will never be more.
@@ -347,13 +357,17 @@ static int settle(struct tfan *tfan, const struct record_header **ret)
 
 #define STEP_AGAIN 2
 
+
 /* One step towards the next record for the caller. `*record` is one that was taken already, or NULL. Returns 1
  * (it is there), 0 (none now), -errno, or STEP_AGAIN. */
 static int step(struct tfan *tfan, const struct record_header **record)
 {
-	int rc = *record ? 1 : ring_reader_next(&tfan->ring, record);
+	const struct record_lost *owed = *record ? NULL : comeback_next_loss(tfan);
+	int rc = *record ? 1 : owed ? 0 : ring_reader_next(&tfan->ring, record);
 	const struct record_header *next = NULL;
 
+	if (owed)
+		return take_loss(tfan, owed);
 	if (rc == 1)
 		rc = take(tfan, *record);
 	else if (rc == -EOVERFLOW)

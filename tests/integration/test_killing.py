@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Routers and readers that are killed again and again under 100,000 events a second. TRACEFAN_KILLS=full is a hundred
-routers and twenty readers."""
+"""Routers and readers that are killed again and again under 100,000 events a second, and consumers that leave nothing behind
+when they are. TRACEFAN_KILLS=full is a hundred routers, twenty readers and a thousand consumers."""
 import json
 import os
+import pathlib
 import random
+import re
 import signal
+import subprocess
 import time
 
 import harness
 
 FULL = os.environ.get("TRACEFAN_KILLS") == "full"
-ROUTERS, READERS = (100, 20) if FULL else (8, 5)
+ROUTERS, READERS, CONSUMERS = (100, 20, 1000) if FULL else (8, 5, 50)
 RATE = harness.scaled(100_000)
 RING = 256 << 20
 # Numbers of our own: others on the machine may run the same program.
@@ -53,8 +56,8 @@ class Killing(harness.TestCase):
         self.session = harness.Session(self.folder, *self.words)
         self.number_consumer = harness.staged(self.folder, "number_consumer")
 
-    def consumer(self):
-        process = Conversation([self.number_consumer, self.session.name, FIRST, MOST, RING],
+    def consumer(self, ring=RING):
+        process = Conversation([self.number_consumer, self.session.name, FIRST, MOST, ring],
                                **harness.as_user(harness.USER_A, self.session.group.gr_gid))
         self.assertEqual(process.line(), "live")
         return process
@@ -103,6 +106,27 @@ class Killing(harness.TestCase):
             self.assertEqual([report[k] for k in ("twice", "disordered", "gaps", "lost_ring")], [0] * 4)
         self.assertEqual(self.session.stop(), (0, 0))
 
+    def test_what_a_router_had_no_room_to_tell(self):
+        """A consumer that stands still while its router loses events for want of room, and dies before it can say so."""
+        self.start()
+        slow, quick = self.consumer(64 << 10), self.consumer()
+        slow.signal(signal.SIGSTOP)
+        work = self.work()
+        time.sleep(random.uniform(0.2, 0.4))
+        self.session.router.signal(signal.SIGKILL)
+        self.session.router.wait()
+        slow.signal(signal.SIGCONT)
+        self.session.router = self.session._start("router")
+        self.assertEqual([c.line() for c in (slow, quick)], ["gap"] * 2)
+        reports, made = self.finish((slow, quick), work)
+        print(f"told by nobody but the dead router's ring, and later: {reports[0]['lost']} of {made}")
+        self.assertGreater(reports[0]["lost"], 0)
+        for report in reports:
+            self.assertEqual(report["came"] + report["lost"], made)
+            self.assertEqual([report[k] for k in ("twice", "disordered")], [0, 0])
+        self.assertEqual(reports[1]["lost"], 0)
+        self.assertEqual(self.session.stop(), (0, 0))
+
     def test_routers(self):
         self.start()
         consumers = [self.consumer() for _ in range(2)]
@@ -121,6 +145,71 @@ class Killing(harness.TestCase):
         for report in reports:
             self.check_session(report)
             self.assertEqual(report, {"came": made, "twice": 0, "disordered": 0, "lost": 0, "gaps": ROUTERS, "lost_ring": 0})
+        self.assertEqual(self.session.stop(), (0, 0))
+
+
+class Leak(harness.TestCase):
+    """What a process holds. Memory of its own, without what it shares with consumers."""
+
+    @staticmethod
+    def holds(process):
+        folder = pathlib.Path("/proc", str(process.pid))
+        status = (folder / "status").read_text()
+        return {"descriptors": len(os.listdir(folder / "fd")), "maps": len(harness.read_lines(folder / "maps")),
+                "memory": int(re.search(r"RssAnon:\s*(\d+)", status)[1])}
+
+    def probes(self):
+        """Of this session, by the kernel."""
+        ours = f"tracefan_{re.sub('[^A-Za-z0-9]', '_', self.session.name)}_"
+        return [line for name in ("uprobe_events", "kprobe_events")
+                for line in harness.read_lines(harness.TRACEFS / name) if ours in line]
+
+    def settled(self, wanted):
+        """What the daemons hold once they are through with the dead. A process can't be waited for by what it holds,
+        so this looks again."""
+        deadline = time.monotonic() + harness.PATIENCE
+        while True:
+            found = {p: self.holds(getattr(self.session, p)) for p in ("reader", "router")}
+            if not self.probes() and all(found[p]["descriptors"] <= wanted.get(p, 1 << 20) for p in found):
+                return found
+            self.assertLess(time.monotonic(), deadline, (found, wanted, self.probes()))
+            time.sleep(0.05)
+
+    def kill_some(self, count):
+        target = harness.program("workload_calls")
+        symbol = "main"
+        for i in range(count):
+            words = ["-e", f"uprobe:{target}:{symbol}", "-e", "tracepoint:sched:sched_process_exit"]
+            gate = harness.Gate(self.folder, f"gate-{i}") if i % 2 else None
+            process = self.session.trace(*words, uid=0, gate=gate)
+            if gate:
+                gate.wait(process)
+                process.kill()
+                gate.open()
+                gate.close()
+                gate.ready.unlink()
+                gate.go.unlink()
+            else:
+                # At whatever stage of its coming.
+                time.sleep(random.uniform(0, 0.08))
+                process.kill()
+
+    def test_consumers(self):
+        self.session = harness.Session(self.folder)
+        idle = {p: self.holds(getattr(self.session, p))["descriptors"] for p in ("reader", "router")}
+        # So that what grows to its size once has done so: the router remembers some thousand threads that ended.
+        subprocess.run(["sh", "-c", "i=0; while [ $i -lt 4500 ]; do /bin/true; i=$((i + 1)); done"], check=True)
+        self.kill_some(20)
+        before = self.settled(idle)
+        self.kill_some(CONSUMERS)
+        after = self.settled(idle)
+        print(f"consumers killed: {CONSUMERS}, before: {before}, after: {after}, probes: {self.probes()}")
+        for name in before:
+            self.assertEqual(after[name]["descriptors"], before[name]["descriptors"], name)
+            # One more, of malloc(3)'s.
+            self.assertLessEqual(after[name]["maps"], before[name]["maps"] + 1, name)
+            # KiB. The router knows all threads of the machine, which may be more than before.
+            self.assertLessEqual(after[name]["memory"], before[name]["memory"] + 96 + CONSUMERS // 8, name)
         self.assertEqual(self.session.stop(), (0, 0))
 
 

@@ -1,4 +1,4 @@
-/* number_consumer SESSION FIRST COUNT [RING]: attaches to a session with default options (but for a ring of RING bytes) and takes the events of
+/* number_consumer SESSION FIRST COUNT [RING]: attaches to a session with default options (but for a ring of RING bytes, and a filter that lets no other number through) and takes the events of
  * workload_numbers. Prints "live" once they are coming, and "gap" or "reader N" (so many events lost) whenever one of the
  * session's daemons was restarted; at the end of its standard input it asks for all that was committed before, and prints
  * one JSON object: how many of the numbers FIRST to FIRST + COUNT - 1 came, how many of them more than once, how many
@@ -128,6 +128,7 @@ static int consume(struct numbers *numbers)
 static int attach(struct numbers *numbers, const char *session, size_t ring_size)
 {
 	struct tfan_options options = TFAN_OPTIONS;
+	char probe[160];
 	int r;
 
 	options.session = session;
@@ -135,7 +136,12 @@ static int attach(struct numbers *numbers, const char *session, size_t ring_size
 	r = tfan_open(&options, &numbers->tfan);
 	if (r < 0)
 		return fail(numbers, session, r);
-	r = tfan_trace_create(numbers->tfan, "tracepoint:syscalls:sys_enter_getpgid", &numbers->trace);
+	(void)snprintf(probe, sizeof(probe), "tracepoint:syscalls:sys_enter_getpgid");
+	/* Then losses are of these numbers, too. */
+	if (ring_size)
+		(void)snprintf(probe + strlen(probe), sizeof(probe) - strlen(probe), " if pid >= %" PRIu64 " && pid < %" PRIu64,
+			numbers->first, numbers->first + numbers->count);
+	r = tfan_trace_create(numbers->tfan, probe, &numbers->trace);
 	if (r < 0)
 		return fail(numbers, "sys_enter_getpgid", r);
 	numbers->field = tfan_field_find(numbers->trace, "pid");
