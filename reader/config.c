@@ -12,6 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define PROBES           "probes"
+#define CONFIG_PROBE_MAX 2048
+
 /* A text on its way through libinih, which asks for it line by line and calls back for each key
  * before it asks for the next: so the line that was asked for last is the one that is meant. */
 struct parse {
@@ -20,6 +23,9 @@ struct parse {
 	struct config *config;
 	struct config_error *error;
 	struct reader_options scratch; /* what a value is tried on */
+	char probe[CONFIG_PROBE_MAX];  /* the definition of the last probe, of which more lines may
+					  follow */
+	bool indented;                 /* the line */
 	bool failed;
 };
 
@@ -71,6 +77,7 @@ static char *next_line(char *to, int room, void *stream)
 		FAIL(parse, "the line holds a control character");
 	if (parse->failed)
 		return NULL;
+	parse->indented = length && (*parse->at == ' ' || *parse->at == '\t');
 	memcpy(to, parse->at, length);
 	to[length] = '\n';
 	to[length + 1] = '\0';
@@ -112,7 +119,7 @@ static void unknown(struct parse *parse, const char *section, const char *key)
 		return;
 	}
 	list_names(NULL, names, sizeof(names));
-	FAIL(parse, "no section is called [%.50s]; there are: %s", section, names);
+	FAIL(parse, "no section is called [%.50s]; there are: %s, " PROBES, section, names);
 }
 
 static int find(const char *section, const char *key)
@@ -125,6 +132,65 @@ static int find(const char *section, const char *key)
 	return -1;
 }
 
+static struct standing *add_probe(struct parse *parse, const char *name)
+{
+	struct config *config = parse->config;
+	struct standing *more;
+
+	for (size_t i = 0; i < config->probe_count; i++) {
+		if (strcmp(config->probes[i].create.name, name) != 0)
+			continue;
+		FAIL(parse, "the probe %s is defined in line %d, too", name,
+			config->probes[i].line);
+		return NULL;
+	}
+	if (config->probe_count == STANDING_MAX) {
+		FAIL(parse, "more than %d probes", STANDING_MAX);
+		return NULL;
+	}
+	more = realloc(config->probes, (config->probe_count + 1) * sizeof(*more));
+	if (!more) {
+		FAIL(parse, "out of memory");
+		return NULL;
+	}
+	config->probes = more;
+	more[config->probe_count] = (struct standing){ .target = -1, .line = parse->line };
+	return &more[config->probe_count++];
+}
+
+/* A definition may go on in lines that begin with a blank, for each of which libinih calls with the
+ * same name. */
+static bool goes_on(const struct parse *parse, const char *name)
+{
+	const struct config *config = parse->config;
+
+	return parse->indented && config->probe_count &&
+	       !strcmp(config->probes[config->probe_count - 1].create.name, name);
+}
+
+static void take_probe(struct parse *parse, const char *name, const char *value)
+{
+	bool more = goes_on(parse, name);
+	struct standing *probe = more ? &parse->config->probes[parse->config->probe_count - 1]
+				      : add_probe(parse, name);
+	size_t length = more ? strlen(parse->probe) : 0;
+	struct options_error wrong;
+	int line;
+
+	if (!probe)
+		return;
+	line = probe->line;
+	if (length + strlen(value) + 2 > sizeof(parse->probe)) {
+		FAIL(parse, "the definition is too long");
+		return;
+	}
+	(void)snprintf(parse->probe + length, sizeof(parse->probe) - length, "%s%s",
+		more ? " " : "", value);
+	if (standing_parse(name, parse->probe, probe, &wrong) < 0)
+		FAIL(parse, "%s", wrong.message);
+	probe->line = line;
+}
+
 /* 1: go on; what 0 would do (remember the line) is done here, too. */
 static int take(void *user, const char *section, const char *key, const char *value)
 {
@@ -134,7 +200,9 @@ static int take(void *user, const char *section, const char *key, const char *va
 
 	if (parse->failed)
 		return 1;
-	if (i < 0) {
+	if (!strcmp(section, PROBES)) {
+		take_probe(parse, key, value);
+	} else if (i < 0) {
 		unknown(parse, section, key);
 	} else if (parse->config->values[i]) {
 		FAIL(parse, "%s is set in line %d, too", key, parse->config->lines[i]);
@@ -174,6 +242,9 @@ void config_release(struct config *config)
 {
 	for (size_t i = 0; i < SETTING_COUNT; i++)
 		free(config->values[i]);
+	for (size_t i = 0; i < config->probe_count; i++)
+		(void)close_fd(config->probes[i].target);
+	free(config->probes);
 	*config = (struct config){ 0 };
 }
 
@@ -273,5 +344,7 @@ int config_apply(
 			    &wrong) < 0)
 			return fail(ret_error, config->lines[i], "%s", wrong.message);
 	}
+	options->standing = config->probes;
+	options->standing_count = config->probe_count;
 	return check(config, options, ret_error);
 }

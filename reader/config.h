@@ -4,6 +4,7 @@
 #define TRACEFAN_READER_CONFIG_H
 
 #include "reader/setting.h"
+#include "reader/standing.h"
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -15,6 +16,8 @@
 struct config {
 	char *values[SETTING_COUNT]; /* NULL: not in the file */
 	int lines[SETTING_COUNT];
+	struct standing *probes;
+	size_t probe_count;
 };
 
 struct config_error {

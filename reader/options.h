@@ -23,6 +23,8 @@ enum options_action {
 	OPTIONS_VERSION,
 };
 
+struct standing;
+
 /* Texts point into argv or into the configuration. */
 struct reader_options {
 	enum options_action action;
@@ -42,6 +44,8 @@ struct reader_options {
 	enum confine_mode confinement;
 	bool verbose;
 	const char *config; /* its file; NULL: none */
+	struct standing *standing; /* the configuration's probes */
+	size_t standing_count;
 	uint32_t given;     /* settings that the command line has, 1 << enum setting */
 };
 

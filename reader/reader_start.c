@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "reader/identity.h"
 #include "reader/policy_file.h"
+#include "reader/standing.h"
 #include "reader/successor.h"
 
 #include <errno.h>
@@ -256,6 +257,47 @@ static int start_policy(struct reader *reader)
 	return 0;
 }
 
+/* Each is tried, so that a mistake shows before anybody uses it; then it waits outside of the kernel. A session that was
+ * taken over may have them in use. */
+static int try_standing(struct reader *reader, const struct standing *standing)
+{
+	const struct provider_ops *ops = reader->provider->ops;
+	struct provider_created created = { .format = -1 };
+	struct control_failure failure = { 0 };
+	int status;
+
+	if (reader->adopted)
+		return 0;
+	status = ops->create(reader->provider, &standing->create, standing->target, &created, &failure);
+	if (status) {
+		log_error("%s: line %d: %s", reader->options->config, standing->line, failure.message);
+		reader->status = status;
+		return -EINVAL;
+	}
+	(void)close_fd(created.format);
+	(void)ops->close_probe(reader->provider, created.id, &failure);
+	return 0;
+}
+
+static int start_standing(struct reader *reader)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < reader->options->standing_count; i++) {
+		struct standing *standing = &reader->options->standing[i];
+
+		r = standing_open(standing);
+		if (r < 0) {
+			log_error("%s: line %d: probe %s: %s: %s", reader->options->config, standing->line,
+				standing->create.name, standing->create.path, strerror(-r));
+			reader->status = EXIT_LOCATION;
+			return r;
+		}
+		r = try_standing(reader, standing);
+	}
+	return r;
+}
+
 /* First of all, so that it has nothing of the session's. Without it the session works, and knows less. */
 static int start_helper(struct reader *reader)
 {
@@ -286,6 +328,8 @@ int reader_start(struct reader *reader)
 		r = start_directory(reader);
 	if (!r && is_live(reader))
 		r = start_instance(reader);
+	if (!r && is_live(reader))
+		r = start_standing(reader);
 	if (!r)
 		r = is_live(reader) ? start_source(reader) : start_replay(reader);
 	if (!r)

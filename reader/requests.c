@@ -6,10 +6,12 @@
 #include "base/log.h"
 #include "reader/admission.h"
 #include "reader/reader.h"
+#include "reader/standing.h"
 #include "shm/control.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -227,6 +229,24 @@ static int admit_probe(struct reader *reader, const struct control_message *mess
 	return EXIT_DONE;
 }
 
+/* What a consumer means by an event of the system of standing probes: the configuration's definition of it. */
+static int find_standing(const struct reader *reader, const struct control_create **create, int *target,
+	struct control_failure *failure)
+{
+	const struct standing *standing;
+
+	if ((*create)->kind != PROBE_TRACEPOINT || strcmp((*create)->system, STANDING_SYSTEM) != 0 || reader->replay)
+		return EXIT_DONE;
+	standing = standing_find(reader->options->standing, reader->options->standing_count, *create);
+	if (!standing) {
+		control_failure_set(failure, ENOENT, -1, "the session's configuration has no probe \"%s\"", (*create)->event);
+		return EXIT_LOCATION;
+	}
+	*create = &standing->create;
+	*target = standing->target;
+	return EXIT_DONE;
+}
+
 static int create_probe(struct reader *reader, const struct control_message *message,
 	struct provider_created *created, struct control_probe_created *reply)
 {
@@ -239,8 +259,10 @@ static int create_probe(struct reader *reader, const struct control_message *mes
 		log_refusal(reader, &reply->failure);
 		return status;
 	}
-	status = reader->provider->ops->create(
-		reader->provider, create, target, created, &reply->failure);
+	status = find_standing(reader, &create, &target, &reply->failure);
+	if (!status)
+		status = reader->provider->ops->create(
+			reader->provider, create, target, created, &reply->failure);
 	/* Mostly a mistake of the user's, who is told. */
 	if (status)
 		log_debug("refused: %s", reply->failure.message);
@@ -394,6 +416,17 @@ static int flush(struct reader *reader, struct peer *peer, struct control_messag
 	return peer_status(peer, &message->header, EXIT_DONE, NULL);
 }
 
+static void list_standing(const struct reader *reader, struct facts *events)
+{
+	char line[sizeof(STANDING_SYSTEM) + CONTROL_NAME_MAX + 1];
+
+	for (size_t i = 0; i < reader->options->standing_count; i++) {
+		int n = snprintf(line, sizeof(line), STANDING_SYSTEM ":%s\n", reader->options->standing[i].create.name);
+
+		facts_append(events, line, (size_t)n);
+	}
+}
+
 static int list(struct reader *reader, struct peer *peer, struct control_message *message)
 {
 	struct policy_identity identity;
@@ -409,6 +442,8 @@ static int list(struct reader *reader, struct peer *peer, struct control_message
 		return peer_status(peer, &message->header, status, &failure);
 	}
 	r = reader->provider->ops->events(reader->provider, &events);
+	if (!r)
+		list_standing(reader, &events);
 	if (!r)
 		r = admission_list(&reader->policy, &identity, &events);
 	facts_release(&events);

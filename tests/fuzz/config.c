@@ -26,6 +26,13 @@ void fuzz_one_input(const uint8_t *bytes, size_t size)
 		if (!config.values[i] != !config.lines[i] || config.lines[i] > lines)
 			abort();
 	}
+	for (size_t i = 0; i < config.probe_count; i++) {
+		const struct control_create *create = &config.probes[i].create;
+
+		if (!*create->name || !create->kind || create->fetch_count > sizeof(create->fetch) / 4 ||
+			config.probes[i].line < 1 || config.probes[i].line > lines)
+			abort();
+	}
 	/* Whatever it took it can use, unless two settings contradict each other. */
 	if (config_apply(&config, &options, &error) < 0 && !strstr(error.message, "larger than"))
 		abort();

@@ -4,6 +4,8 @@ import json
 import os
 import pathlib
 import stat
+import struct
+import subprocess
 import unittest
 
 import harness
@@ -15,6 +17,19 @@ def setUpModule():
 
 def mode(path):
     return stat.S_IMODE(os.lstat(path).st_mode)
+
+
+def file_offset(program, symbol):
+    """Where in the file a function of it begins."""
+    table = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout
+    address = next(int(line.split()[0], 16) for line in table.splitlines() if line.split()[-2:] == ["T", symbol])
+    image = pathlib.Path(program).read_bytes()
+    start, size, count = struct.unpack_from("<Q", image, 32)[0], *struct.unpack_from("<HH", image, 54)
+    for i in range(count):
+        kind, _, offset, virtual, _, length = struct.unpack_from("<IIQQQQ", image, start + i * size)
+        if kind == 1 and virtual <= address < virtual + length:
+            return address - virtual + offset
+    raise AssertionError(f"{symbol} is in no segment of {program}")
 
 
 class Deployment(harness.TestCase):
@@ -49,6 +64,37 @@ class Deployment(harness.TestCase):
         # The router finds out by itself who it is to be.
         uid = harness.read_lines(pathlib.Path("/proc", str(status["router_pid"]), "status"))
         self.assertIn("\t".join(["Uid:"] + [str(harness.USER_B)] * 4), uid)
+
+    def test_a_probe_that_the_operator_defines(self):
+        """For a member of the group, who may define none."""
+        harness.require_file("uprobe_events", "uprobes")
+        program = harness.staged(self.folder, "workload_numbers")
+        result = self.start(f"[session]\ngroup = {self.group.gr_name}\npolicy = none\n[probes]\n"
+                            f"begin = uprobe:{program}:{file_offset(program, 'main'):#x}\n argc={harness.argument(1)}:s32\n")
+        self.check_ended(result)
+        self.addCleanup(self.act, "stop")
+        tracefan, member = harness.staged(self.folder, "tracefan"), harness.as_user(harness.USER_A, self.group.gr_gid)
+        where = ("--session", self.name, "--directory", self.directory)
+        listed = harness.run([tracefan, "ls", *where, "probes:*"], **member)
+        self.assertEqual((listed.status, listed.out.split()), (0, ["probes:begin"]))
+        traced = harness.run([tracefan, "trace", *where, "-e", "tracepoint:probes:begin", "-o", "json", "--",
+                              program, harness.cpus()[0], 1, 1], **member)
+        self.check_ended(traced)
+        self.assertEqual([(e["probe"], e["args"]) for e in traced.events], [("probes:begin", {"argc": 4})])
+        for probe, status, words in ((f"uprobe:{program}:main", 3, "root"), ("tracepoint:probes:end", 5, "no probe \"end\"")):
+            refused = harness.run([tracefan, "trace", *where, "-e", probe, "--", "true"], **member)
+            self.check_ended(refused, status)
+            self.assertIn(words, refused.err)
+
+    def test_a_probe_that_can_not_be(self):
+        harness.require_file("uprobe_events", "uprobes")
+        for place, status, words in (("/nonexistent:0x10", 5, "/nonexistent: No such file"),
+                                     ("/etc/passwd:0x7fffffff", 5, "behind the end")):
+            result = self.start(f"[probes]\nnone = uprobe:{place}\n")
+            self.check_ended(result, status)
+            self.assertIn(f"{self.config}: line 2: ", result.err)
+            self.assertIn(words, result.err)
+            self.assertFalse((self.directory / self.name).exists())
 
     def test_mistakes_start_nothing(self):
         for text, words in (("[kernel]\nbufer-size = 1M\n", ('line 2', '"bufer-size"', "buffer-size")),

@@ -109,6 +109,55 @@ static void test_refused(void **state)
 	refused(2, "clock", "[kernel]\nclock = tai\nsource = binary\n[nothing]\nx = y\n");
 }
 
+static void test_probes(void **state)
+{
+	static const char text[] =
+		"[probes]\n"
+		"opens = kprobe:do_sys_openat2+0x4 path=+0(%si):ustring\n"
+		"  flags=+0(%dx):x64\n"
+		"reads = kretprobe:vfs_read n=$retval\n"
+		"main = uprobe:/bin/a b:c:0x1000\n"
+		"[session]\npool = 2M\n";
+	static const char fetch[] = "path=+0(%si):ustring\0flags=+0(%dx):x64";
+	struct reader_options options = defaults;
+	const struct control_create *create;
+	struct config_error error;
+	struct config config;
+
+	(void)state;
+	/* A blank ends a word, in a path, too. */
+	refused(5, "/PATH:0xOFFSET, in bytes of the file: \"/bin/a\"", text);
+	if (config_parse(text, (size_t)(strstr(text, "main") - text), &config, &error) < 0)
+		fail_msg("line %d: %s", error.line, error.message);
+	assert_int_equal(config.probe_count, 2);
+	create = &config.probes[0].create;
+	assert_int_equal(config.probes[0].line, 2);
+	assert_int_equal(create->kind, PROBE_KPROBE);
+	assert_string_equal(create->name, "opens");
+	assert_string_equal(create->symbol, "do_sys_openat2");
+	assert_int_equal(create->offset, 4);
+	assert_int_equal(create->fetch_count, 2);
+	assert_memory_equal(create->fetch, fetch, sizeof(fetch));
+	assert_int_equal(config_apply(&config, &options, &error), 0);
+	assert_int_equal(options.standing_count, 2);
+	assert_ptr_equal(standing_find(options.standing, 2, &(struct control_create){ .event = "reads" }),
+		&config.probes[1]);
+	assert_null(standing_find(options.standing, 2, &(struct control_create){ .event = "writes" }));
+	config_release(&config);
+
+	refused(3, "the probe a is defined in line 2, too", "[probes]\na = kprobe:f\na = kprobe:g\n");
+	refused(2, "the probe has no name", "[probes]\n= kprobe:f\n");
+	refused(2, "letters, digits and '_'", "[probes]\na/b = kprobe:f\n");
+	refused(2, "is kprobe:, kretprobe:, uprobe: or uretprobe:", "[probes]\na = usdt:/bin/a:b:c\n");
+	refused(2, "is kprobe:, kretprobe:, uprobe: or uretprobe:", "[probes]\na = kprobe\n");
+	refused(2, "SYMBOL[+OFFSET]", "[probes]\na = kprobe:\n");
+	refused(2, "not an offset: \"x\"", "[probes]\na = kprobe:f+x\n");
+	refused(2, "/PATH:0xOFFSET", "[probes]\na = uprobe:bin/a:0x10\n");
+	refused(2, "not an offset: \"main\"", "[probes]\na = uprobe:/bin/a:main\n");
+	refused(2, "has no definition", "[probes]\na =\n");
+	refused(3, "an argument is NAME=FETCH", "[probes]\na = kprobe:f\n =x\n");
+}
+
 static void contradiction(const char *words, const char *text, const struct reader_options *given)
 {
 	struct reader_options options = *given;
@@ -189,6 +238,7 @@ int main(void)
 		cmocka_unit_test(test_every_key),
 		cmocka_unit_test(test_the_command_line_goes_first),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_probes),
 		cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_the_file),
 		cmocka_unit_test(test_the_example_with_all_its_lines),
