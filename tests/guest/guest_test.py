@@ -100,7 +100,7 @@ def main(build, version, names):
         plan.write_text(json.dumps(tests))
         listing.write_text("\n".join(sorted(needed_files(build, tests) | {str(plan)})))
         words = [w for s in SETTINGS for w in ("-e", s)]
-        return subprocess.run([HERE / "run-guest", "-t", "900", "-F", listing, *words, version,
+        return subprocess.run([HERE / "run-guest", "-t", "1500", "-F", listing, *words, version,
                                sys.executable, HERE / "guest_run.py", plan]).returncode
 
 

@@ -19,6 +19,8 @@ EACH = harness.scaled(int(os.environ.get("TRACEFAN_LEDGER_EVENTS", "1000000"))) 
 TOTAL = EACH * PROCESSES
 # Numbers of our own: others on the machine may run the same program.
 FIRST = (1 << 29) + os.getpid() % 128 * 4_000_000
+# Of those that are stopped meanwhile: much less than what comes.
+STOPPED_RING = 1 << 20 if harness.SCALE >= 1 else 1 << 16
 # What a session traces for its own use, in the same buffer.
 OWN = ("task/task_newtask", "task/task_rename")
 
@@ -96,8 +98,8 @@ class Ledger(harness.TestCase):
         return {name: Consumer(program, session, f"seen={seen / name}", *words) for name, words in {
             "fast": ["ring=268435456"],
             "slow": ["ring=65536", "pause=100"],
-            "stopped": ["ring=1048576"],
-            "stopped, overwriting": ["ring=1048576", "overwrite"],
+            "stopped": [f"ring={STOPPED_RING}"],
+            "stopped, overwriting": [f"ring={STOPPED_RING}", "overwrite"],
             "slow, overwriting": ["ring=65536", "overwrite", "pause=100"],
             "filtered": ["ring=268435456", f"filter=pid < {quarter}"],
             "slow, filtered": ["ring=65536", "pause=100", f"filter=pid < {quarter}"],
