@@ -191,6 +191,65 @@ static void what_is_known_is_passed_over(void **state)
 	}
 }
 
+static void expect_number(struct fixture *f, int64_t expected)
+{
+	int64_t n;
+
+	assert_int_equal(tfan_event_i64(next(f, TFAN_EVENT), 1, &n), 0);
+	assert_int_equal(n, expected);
+}
+
+/* A single event is a place, too, and one of another CPU at its time is another event. */
+static void a_place_is_of_a_cpu(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t user = tfan_trace_id(f->user), t = now();
+
+	fake_router_event(&f->router, user, t, 1);
+	fake_router_publish(&f->router);
+	expect_number(f, 1);
+	lose(f);
+	find(f);
+	assert_int_equal(tfan_next(f->tfan, &(const struct tfan_event *){ NULL }), 0);
+	assert_int_equal(f->router.attach.seen_time, t);
+	f->router.cpu = 2;
+	fake_router_event(&f->router, user, t, 2);
+	f->router.cpu = 1;
+	fake_router_event(&f->router, user, t, 1);
+	fake_router_event(&f->router, user, t, 3);
+	fake_router_publish(&f->router);
+	expect_number(f, 2);
+	expect_number(f, 3);
+}
+
+/* What is known goes by until an event in order lies behind all of it: behind the place that was seen, and behind the
+ * last enabling. A late event says nothing of the order. */
+static void the_passing_over_ends_in_order(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t user = tfan_trace_id(f->user), kernel = tfan_trace_id(f->kernel), t = now(), later;
+
+	fake_router_event(&f->router, user, t, 1);
+	fake_router_publish(&f->router);
+	expect_number(f, 1);
+	assert_int_equal(tfan_trace_set_enabled(f->kernel, true), 0);
+	lose(f);
+	find(f);
+	assert_int_equal(tfan_next(f->tfan, &(const struct tfan_event *){ NULL }), 0);
+	later = now();
+	fake_router_event(&f->router, user, t + 1, 2);
+	/* Of before it was enabled. */
+	fake_router_event(&f->router, kernel, t + 2, 90);
+	f->router.flags = RECORD_LATE;
+	fake_router_event(&f->router, user, later, 3);
+	f->router.flags = 0;
+	fake_router_event(&f->router, kernel, t + 3, 91);
+	fake_router_event(&f->router, kernel, later, 4);
+	fake_router_publish(&f->router);
+	for (int64_t n = 2; n <= 4; n++)
+		expect_number(f, n);
+}
+
 /* A trace that was enabled after the place that was seen gets nothing of before. */
 static void a_trace_begins_where_it_was_enabled(void **state)
 {
@@ -330,6 +389,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(everything_is_made_again),
 		TEST(what_is_known_is_passed_over),
+		TEST(a_place_is_of_a_cpu),
+		TEST(the_passing_over_ends_in_order),
 		TEST(a_trace_begins_where_it_was_enabled),
 		TEST(requests_wait_for_nobody),
 		TEST(a_flush_that_was_not_answered_is_asked_again),

@@ -304,6 +304,7 @@ void fake_router_start(struct fake_router *router)
 	char folder[96];
 
 	memset(router, 0, sizeof(*router));
+	router->cpu = 1;
 	(void)snprintf(router->directory, sizeof(router->directory), "/tmp/tracefan-fake-XXXXXX");
 	MUST(mkdtemp(router->directory));
 	(void)snprintf(folder, sizeof(folder), "%s/%s", router->directory, FAKE_SESSION);
@@ -385,8 +386,8 @@ void fake_router_record(struct fake_router *router, uint8_t kind, uint64_t trace
 	MUST(record);
 	memset(record, 0, whole);
 	*record = (struct record_header){
-		.size = (uint32_t)whole, .kind = kind, .cpu = 1, .time = time, .trace_id = trace_id, .pid = 42,
-		.payload_size = (uint32_t)size, .flags = RECORD_COMM, .comm = "fake",
+		.size = (uint32_t)whole, .kind = kind, .cpu = router->cpu, .time = time, .trace_id = trace_id, .pid = 42,
+		.payload_size = (uint32_t)size, .flags = RECORD_COMM | router->flags, .comm = "fake",
 	};
 	if (size)
 		memcpy(record + 1, payload, size);

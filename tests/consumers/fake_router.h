@@ -38,6 +38,8 @@ struct fake_router {
 	const char *list;
 	uint32_t welcome_flags, source;
 	struct ledger_trace stats; /* of each trace */
+	uint16_t cpu;              /* of records */
+	uint8_t flags;             /* of records, beside RECORD_COMM */
 	/* What came. */
 	struct control_create create;
 	char target[256]; /* what the descriptor beside it names */

@@ -86,6 +86,10 @@ class Restart(harness.TestCase):
             self.check_ended(result)
             self.check_no_loss(result)
             self.check_order(result.events)
+            # The kernel's count, of the whole session, and what all its routers have decoded together.
+            session = result.summary["session"]
+            self.assertEqual(session["committed"], session["decoded"])
+            self.assertGreaterEqual(session["decoded"], ROUNDS * count)
             gaps = [r for r in result.records if r["kind"] == "gap"]
             self.assertEqual([g["count"] for g in gaps], [0] * ROUNDS)
         wanted = range(first, first + ROUNDS * count)

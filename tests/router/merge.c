@@ -314,6 +314,62 @@ static void test_disowned_slots_are_told(void **state)
 		free(pages[i]);
 }
 
+/* Events of one time come in the order of the CPUs, on however many, and wherever in the heap they stand. */
+static void test_equal_times_of_many_lanes(void **state)
+{
+	enum { LANES = 7, TIMES = 3 };
+	const uint64_t times[TIMES] = { 100, 200, 300 };
+	void *page = make_page(times, TIMES);
+	struct merge_event event;
+
+	(void)state;
+	/* The lanes are filled in each rotation of an order that is none. */
+	for (uint32_t shift = 0; shift < LANES; shift++) {
+		struct bench bench;
+
+		bench_init(&bench, LANES);
+		for (uint32_t i = 0; i < LANES; i++)
+			add(&bench, (shift + i * 3) % LANES, i, page);
+		merge_sweep(&bench.merge, UINT64_MAX);
+		for (uint32_t i = 0; i < LANES * TIMES; i++) {
+			assert_int_equal(merge_next(&bench.merge, &event), 1);
+			assert_int_equal(event.time, times[i / LANES]);
+			assert_int_equal(event.cpu, i % LANES);
+		}
+		assert_int_equal(merge_next(&bench.merge, &event), 0);
+		merge_release(&bench.merge);
+	}
+	free(page);
+}
+
+/* One that waits for the word of a CPU goes on as soon as that CPU has something later, not before. */
+static void test_a_lane_holds_back_events_of_its_time(void **state)
+{
+	const uint64_t a[] = { 100 }, b[] = { 100 };
+	void *pa = make_page(a, 1), *pb = make_page(b, 1);
+	struct merge_event event;
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench, 3);
+	add(&bench, 2, 1, pb);
+	merge_busy(&bench.merge, 1);
+	merge_sweep(&bench.merge, 150);
+	/* CPU 1 may have one of time 100 still. */
+	assert_int_equal(merge_next(&bench.merge, &event), 0);
+	add(&bench, 1, 2, pa);
+	assert_int_equal(merge_next(&bench.merge, &event), 1);
+	assert_int_equal(event.cpu, 1);
+	/* Known up to 100, and another one of 100 may follow there: it stands before CPU 2. */
+	assert_int_equal(merge_next(&bench.merge, &event), 0);
+	merge_sweep(&bench.merge, 150);
+	assert_int_equal(merge_next(&bench.merge, &event), 1);
+	assert_int_equal(event.cpu, 2);
+	merge_release(&bench.merge);
+	free(pa);
+	free(pb);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +380,8 @@ int main(void)
 		cmocka_unit_test(test_held_counts_what_was_not_told),
 		cmocka_unit_test(test_wrong_cpu_is_refused),
 		cmocka_unit_test(test_many_lanes_in_order),
+		cmocka_unit_test(test_equal_times_of_many_lanes),
+		cmocka_unit_test(test_a_lane_holds_back_events_of_its_time),
 		cmocka_unit_test(test_disowned_slots_are_told),
 	};
 
