@@ -19,6 +19,8 @@ static enum policy_place place_of(uint32_t kind)
 		return POLICY_TRACEPOINT;
 	case PROBE_KPROBE:
 	case PROBE_KRETPROBE:
+	/* Its arguments read the kernel's memory as theirs do. */
+	case PROBE_EVENT:
 		return POLICY_KPROBE;
 	case PROBE_USDT:
 		return POLICY_USDT;
@@ -54,6 +56,10 @@ static int name_place(const struct control_create *create, int target, char *nam
 		(void)snprintf(name, size, "%s:%s", create->system, create->event);
 		return EXIT_DONE;
 	case POLICY_KPROBE:
+		if (create->kind == PROBE_EVENT) {
+			(void)snprintf(name, size, "%s:%s", create->system, create->event);
+			return EXIT_DONE;
+		}
 		wish->name = create->symbol;
 		wish->offset = create->offset != 0;
 		return EXIT_DONE;
@@ -75,7 +81,7 @@ int admission_probe(const struct policy *policy, const struct policy_identity *i
 	char name[PATH_MAX] = "";
 
 	/* Another session's probes are its own consumers' alone. */
-	if (create->kind == PROBE_TRACEPOINT && identity->uid != 0 && !policy->replay &&
+	if ((create->kind == PROBE_TRACEPOINT || create->kind == PROBE_EVENT) && identity->uid != 0 && !policy->replay &&
 		probe_name_is_group(create->system)) {
 		control_failure_set(ret_failure, EPERM, -1,
 			"%s:%s is the probe of a session; define one of your own", create->system,

@@ -67,6 +67,11 @@ static int define_key(const struct control_create *create, int target, struct pr
 	memcpy(probe->fetch, create->fetch, sizeof(probe->fetch));
 	probe->fetch_count = create->fetch_count;
 	probe->offset = create->offset;
+	if (create->kind == PROBE_EVENT) {
+		(void)snprintf(probe->symbol, sizeof(probe->symbol), "%s.%s", create->system,
+			create->event);
+		return 0;
+	}
 	if (!probe_kind_in_file(create->kind)) {
 		memcpy(probe->symbol, create->symbol, sizeof(probe->symbol));
 		probe->maxactive = create->kind == PROBE_KRETPROBE ? create->maxactive : 0;
@@ -118,8 +123,7 @@ static int undefine(struct probes *probes, const struct probe *probe)
 	if (probe->kind == PROBE_TRACEPOINT)
 		return 0;
 	r = probe_remove(probes->instance->root,
-		probe_kind_in_file(probe->kind) ? PROBE_UPROBES : PROBE_KPROBES, probe->system,
-		probe->event);
+		probe_file(probe->kind), probe->system, probe->event);
 	if (r < 0) {
 		probe_remove_holder(probes->instance->root, probe->system, probe->event, holder,
 			sizeof(holder));

@@ -38,24 +38,24 @@ static bool name_valid(const char *name)
 	return true;
 }
 
-static int find_tracepoint(const struct probes *probes, const struct probe *probe,
-	const struct control_create *create, struct control_failure *failure)
+static int find_tracepoint(const struct probes *probes, const struct control_create *create,
+	struct control_failure *failure)
 {
 	char path[2 * CONTROL_NAME_MAX + 32];
 
-	if (!name_valid(probe->system) || !name_valid(probe->event))
+	if (!name_valid(create->system) || !name_valid(create->event))
 		return fail(failure, EXIT_LOCATION, EINVAL, create,
 			"not the name of a system or an event");
-	(void)snprintf(path, sizeof(path), "events/%s", probe->system);
+	(void)snprintf(path, sizeof(path), "events/%s", create->system);
 	if (faccessat(probes->instance->dir, path, F_OK, 0) < 0) {
 		control_failure_set(failure, errno, -1,
-			"no system \"%s\" among the kernel's events", probe->system);
+			"no system \"%s\" among the kernel's events", create->system);
 		return EXIT_LOCATION;
 	}
-	(void)snprintf(path, sizeof(path), "events/%s/%s/enable", probe->system, probe->event);
+	(void)snprintf(path, sizeof(path), "events/%s/%s/enable", create->system, create->event);
 	if (faccessat(probes->instance->dir, path, F_OK, 0) < 0) {
 		control_failure_set(failure, errno, -1, "no event \"%s\" in system \"%s\"",
-			probe->event, probe->system);
+			create->event, create->system);
 		return EXIT_LOCATION;
 	}
 	return EXIT_DONE;
@@ -103,6 +103,15 @@ static void say(const struct probes *probes, const struct probe_line *line,
 		failure, error, position, "probe \"%s\": %s", create->name, words.message);
 }
 
+static const char *no_such_probes(uint32_t kind)
+{
+	if (kind == PROBE_EVENT)
+		return "this kernel has no event probes (5.15 or later), so a tracepoint takes no "
+		       "arguments here";
+	return probe_kind_in_file(kind) ? "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)"
+					: "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)";
+}
+
 /* The kernel refused the whole line. Whether the place or the arguments were wrong shows in what it
  * says of the place alone. */
 static int tell_apart(const struct probes *probes, const struct probe *probe,
@@ -114,6 +123,9 @@ static int tell_apart(const struct probes *probes, const struct probe *probe,
 
 	bare.text[bare.bare] = '\0';
 	r = tracedir_append(probes->instance->root, file, bare.text);
+	/* The event is there, and nothing else stands in the line. */
+	if (r < 0 && create->kind == PROBE_EVENT && r != -EACCES && r != -EPERM)
+		return fail(failure, EXIT_MISSING, ENOENT, create, no_such_probes(create->kind));
 	if (r < 0) {
 		say(probes, &bare, create, r, false, failure);
 		return r == -EACCES || r == -EPERM ? EXIT_NOT_PERMITTED : EXIT_LOCATION;
@@ -138,7 +150,7 @@ static int draw_tag(char tag[PROBE_CANARY_DIGITS + 1])
 static int define_dynamic(const struct probes *probes, const struct probe *probe,
 	const struct control_create *create, int target, struct control_failure *failure)
 {
-	const char *file = probe_kind_in_file(create->kind) ? PROBE_UPROBES : PROBE_KPROBES;
+	const char *file = probe_file(create->kind);
 	struct probe_line_error wrong;
 	struct probe_line line;
 	char tag[PROBE_CANARY_DIGITS + 1];
@@ -159,10 +171,7 @@ static int define_dynamic(const struct probes *probes, const struct probe *probe
 	if (!r)
 		return EXIT_DONE;
 	if (r == -ENOENT && faccessat(probes->instance->root, file, F_OK, 0) < 0)
-		return fail(failure, EXIT_MISSING, ENOENT, create,
-			probe_kind_in_file(create->kind)
-				? "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)"
-				: "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)");
+		return fail(failure, EXIT_MISSING, ENOENT, create, no_such_probes(create->kind));
 	return tell_apart(probes, probe, &line, file, create, r, failure);
 }
 
@@ -170,7 +179,9 @@ static int define_dynamic(const struct probes *probes, const struct probe *probe
 static void name_event(
 	const struct probes *probes, struct probe *probe, const struct control_create *create)
 {
-	const char *symbol = *create->symbol ? create->symbol : create->name;
+	const char *symbol = create->kind == PROBE_EVENT ? create->event
+			     : *create->symbol	    ? create->symbol
+						    : create->name;
 
 	memcpy(probe->system, probes->group, sizeof(probe->system));
 	probe_name_event(symbol, probe->id, probes->tag, probe->event, sizeof(probe->event));
@@ -179,8 +190,12 @@ static void name_event(
 int probe_define(const struct probes *probes, struct probe *probe,
 	const struct control_create *create, int target, struct control_failure *ret_failure)
 {
-	if (create->kind == PROBE_TRACEPOINT)
-		return find_tracepoint(probes, probe, create, ret_failure);
+	if (create->kind == PROBE_TRACEPOINT || create->kind == PROBE_EVENT) {
+		int status = find_tracepoint(probes, create, ret_failure);
+
+		if (status || create->kind == PROBE_TRACEPOINT)
+			return status;
+	}
 	name_event(probes, probe, create);
 	return define_dynamic(probes, probe, create, target, ret_failure);
 }

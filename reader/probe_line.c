@@ -52,6 +52,18 @@ static bool symbol_valid(const char *symbol)
 	return true;
 }
 
+/* A dot parts the two names in the line. */
+static bool event_name_valid(const char *name)
+{
+	if (!*name)
+		return false;
+	for (; *name; name++) {
+		if (!isascii(*name) || (!isalnum((unsigned char)*name) && !strchr("_-", *name)))
+			return false;
+	}
+	return true;
+}
+
 /* Bytes that the kernel's command line gives a meaning of its own: blanks part words, '#' begins a
  * comment, and a newline or ';' would begin another command. */
 static bool fetch_byte_valid(char c)
@@ -139,6 +151,13 @@ static int add_place(struct builder *builder, const struct control_create *creat
 			event, target, (unsigned long long)create->offset);
 		if (create->ref_offset)
 			add(builder, "(0x%llx)", (unsigned long long)create->ref_offset);
+		return 0;
+	}
+	if (create->kind == PROBE_EVENT) {
+		if (!event_name_valid(create->system) || !event_name_valid(create->event))
+			return fail(error, PROBE_LINE_LOCATION, -1,
+				"not the name of a system or an event");
+		add(builder, "e:%s/%s %s.%s", group, event, create->system, create->event);
 		return 0;
 	}
 	if (!symbol_valid(create->symbol))

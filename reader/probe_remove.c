@@ -98,7 +98,7 @@ static int remove_listed(int root, const char *file, const char *group,
 int probe_remove_group(int root, const char *group, bool (*keeps)(void *context, const char *event),
 	void *context, unsigned int *ret_removed)
 {
-	static const char *const files[] = { PROBE_UPROBES, PROBE_KPROBES };
+	static const char *const files[] = { PROBE_UPROBES, PROBE_KPROBES, PROBE_DYNAMIC };
 	int result = 0;
 
 	*ret_removed = 0;

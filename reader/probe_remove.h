@@ -3,12 +3,29 @@
 #ifndef TRACEFAN_READER_PROBE_REMOVE_H
 #define TRACEFAN_READER_PROBE_REMOVE_H
 
+#include "shm/control_abi.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The file that lists and takes a kind of probes. */
 #define PROBE_UPROBES "uprobe_events"
 #define PROBE_KPROBES "kprobe_events"
+#define PROBE_DYNAMIC "dynamic_events" /* event probes, which have no file of their own */
+
+static inline const char *probe_file(uint32_t kind)
+{
+	switch (kind) {
+	case PROBE_KPROBE:
+	case PROBE_KRETPROBE:
+		return PROBE_KPROBES;
+	case PROBE_EVENT:
+		return PROBE_DYNAMIC;
+	default:
+		return PROBE_UPROBES;
+	}
+}
 
 /* Removes one event; someone who has enabled it in another instance makes that EBUSY, and then this
  * tries again for a bounded time. Returns 0 (also when it is gone already) or -errno. */

@@ -53,7 +53,7 @@ int recording_format_check(const struct recording_format *format, uint64_t size)
 {
 	if (format->format_size > size - sizeof(*format))
 		return -EBADMSG;
-	if (format->kind < PROBE_TRACEPOINT || format->kind > PROBE_USDT)
+	if (format->kind < PROBE_TRACEPOINT || format->kind > PROBE_EVENT)
 		return -EBADMSG;
 	return text_ends(format->system, sizeof(format->system)) &&
 			       text_ends(format->event, sizeof(format->event)) &&

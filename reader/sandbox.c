@@ -57,6 +57,7 @@ struct kept {
 static const struct kept tracefs_kept[] = {
 	{ "uprobe_events", CONFINE_READ | CONFINE_WRITE, "probes of its own" },
 	{ "kprobe_events", CONFINE_READ | CONFINE_WRITE, "probes of its own" },
+	{ "dynamic_events", CONFINE_READ | CONFINE_WRITE, "event probes of its own" },
 	{ "uprobe_profile", CONFINE_READ, "hits and misses of probes" },
 	{ "kprobe_profile", CONFINE_READ, "hits and misses of probes" },
 	{ "error_log", CONFINE_READ, "the kernel's words about a refused probe" },

@@ -353,11 +353,11 @@ static void build_show(void *context, const char *name, size_t length, enum prin
 	}
 }
 
-/* What a probe fetches from memory may not be there. */
-static void build_fallible(struct build *build)
+/* What a probe fetches from memory may not be there. The print format of an event probe begins with a blank. */
+static void build_fallible(struct build *build, const struct line *print)
 {
 	struct schema_field *fields = build->builder.fields;
-	bool probe = false;
+	bool probe = print->length > 2 && memcmp(print->at, "\" ", 2) == 0;
 
 	for (uint32_t i = 0; i < build->builder.header.field_count; i++) {
 		const char *name = build->builder.strings + fields[i].name;
@@ -450,7 +450,7 @@ static int build_all(struct build *build, const char *system, const char *text, 
 	if (build->reason)
 		return -EBADMSG;
 	print_format_walk(head.print.at, head.print.length, build_show, build);
-	build_fallible(build);
+	build_fallible(build, &head.print);
 	return build_head(build, &head, system);
 }
 

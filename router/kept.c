@@ -5,7 +5,7 @@
 
 void kept_begin(struct route *route, uint32_t probe_kind, uint64_t lost)
 {
-	route->counted = probe_kind != PROBE_TRACEPOINT && probe_kind != PROBE_URETPROBE;
+	route->counted = probe_kind != PROBE_TRACEPOINT && probe_kind != PROBE_EVENT && probe_kind != PROBE_URETPROBE;
 	route->lost_before = lost;
 }
 

@@ -273,6 +273,12 @@ static void put_plain(struct writer *w, const char *format, struct text_span arg
 	if (behind > format && conversion.letter == 'p' && strncmp(behind, ": ", 2) == 0 &&
 		text_print_argument(&arguments, &skipped))
 		format = behind + 2;
+	/* An event probe prints the event that it is attached to before that: "(sched.sched_switch) n=1". */
+	if (format[0] == ' ') {
+		put_string(w, "(");
+		put_conversion(w, 'w', 0, 0, -1);
+		put_string(w, ")");
+	}
 	put_format(w, format, arguments);
 }
 

@@ -177,6 +177,7 @@ enum control_probe_kind {
 	PROBE_UPROBE = 4,
 	PROBE_URETPROBE = 5,
 	PROBE_USDT = 6,
+	PROBE_EVENT = 7, /* an event probe: a tracepoint, `system` and `event`, with fetch arguments */
 };
 
 enum control_create_flag {
@@ -195,8 +196,8 @@ struct control_create {
 	uint32_t maxactive;  /* kretprobe: 0: the kernel's choice */
 	uint32_t fetch_count;
 	char name[CONTROL_NAME_MAX];   /* the consumer's name for it */
-	char system[CONTROL_NAME_MAX]; /* tracepoint */
-	char event[CONTROL_NAME_MAX];  /* tracepoint */
+	char system[CONTROL_NAME_MAX]; /* tracepoint, event probe */
+	char event[CONTROL_NAME_MAX];  /* tracepoint, event probe */
 	char symbol[CONTROL_SYMBOL_MAX]; /* kprobe; uprobes: for the probe's name and messages */
 	char path[CONTROL_PATH_MAX];     /* uprobes: for messages only, the descriptor counts */
 	char fetch[CONTROL_FETCH_MAX];   /* fetch_count texts "name=fetch[:type]", each NUL-terminated */

@@ -76,7 +76,7 @@ static const struct layout layout_create = {
 		TEXT(control_create, filter),
 	},
 	.values = {
-		VALUE(control_create, kind, PROBE_TRACEPOINT, PROBE_USDT),
+		VALUE(control_create, kind, PROBE_TRACEPOINT, PROBE_EVENT),
 		VALUE(control_create, flags, 0, CREATE_LENIENT),
 	},
 };

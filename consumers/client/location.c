@@ -224,7 +224,7 @@ int location_request(struct tfan *tfan, struct location *location, size_t i, str
 	ret->offset = site ? site->offset : probe_spec_in_file(spec->kind) ? location->offset : spec->offset;
 	ret->ref_offset = site ? site->ref_offset : 0;
 	ret->maxactive = spec->kind == PROBE_KRETPROBE && !spec->maxactive ? RETURNS_USUAL : spec->maxactive;
-	if (spec->kind == PROBE_TRACEPOINT) {
+	if (spec->kind == PROBE_TRACEPOINT || spec->kind == PROBE_EVENT) {
 		memcpy(ret->system, spec->system, sizeof(ret->system));
 		memcpy(ret->event, spec->event, sizeof(ret->event));
 	}
@@ -300,7 +300,7 @@ int location_refused(struct tfan *tfan, const struct location *location, const s
 		break;
 	case TFAN_LOCATION:
 		failure->position = spec->symbol_position;
-		if (spec->kind == PROBE_TRACEPOINT)
+		if (spec->kind == PROBE_TRACEPOINT || spec->kind == PROBE_EVENT)
 			add_near_tracepoints(tfan, location);
 		break;
 	default:

@@ -46,7 +46,7 @@ const char *probe_spec_kind_name(enum control_probe_kind kind)
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (kinds[i].kind == kind)
 			return kinds[i].name;
-	return "probe";
+	return kind == PROBE_EVENT ? "tracepoint" : "probe";
 }
 
 bool probe_spec_in_file(enum control_probe_kind kind)
@@ -186,7 +186,7 @@ static int copy_part(struct parser *p, size_t from, size_t to, char *out, size_t
 		return fail(p, w->position[from], "%s is longer than %zu bytes", what, size - 1);
 	for (size_t i = from; i < to; i++)
 		if (is_control(w->text[i]))
-			return fail(p, w->position[i], "a control character in %s", what);
+			return fail(p, w->position[i], "a control character in %s; a file can be given by a link that has none", what);
 	memcpy(out, w->text + from, to - from);
 	out[to - from] = '\0';
 	return 0;
@@ -494,9 +494,6 @@ static int parse_argument(struct parser *p)
 	size_t colon = 0, end = 0, fetch = 0;
 	int rc;
 
-	/* Nothing would fetch them, and nobody would be told. */
-	if (spec->kind == PROBE_TRACEPOINT)
-		return fail(p, p->at, "a tracepoint has fields of its own and takes no arguments; a filter begins with \"if\"");
 	if (spec->arg_count == PROBE_SPEC_ARGS_MAX)
 		return fail(p, p->at, "a probe has at most %d arguments", PROBE_SPEC_ARGS_MAX);
 	rc = scan_argument(p, &colon, &end);
@@ -517,6 +514,9 @@ static int parse_argument(struct parser *p)
 	if (rc == 0)
 		rc = keep_text(p, colon < end ? colon + 1 : end, end, &arg->type);
 	spec->arg_count++;
+	/* What a tracepoint does not record another probe on it fetches. */
+	if (spec->kind == PROBE_TRACEPOINT)
+		spec->kind = PROBE_EVENT;
 	p->at = end;
 	return rc;
 }

@@ -2,7 +2,7 @@
  *
  *   [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... [if FILTER]
  *
- *   tracepoint:SYSTEM:EVENT
+ *   tracepoint:SYSTEM:EVENT              with arguments: PROBE_EVENT
  *   kprobe:SYMBOL[+OFFSET]               kretprobe:SYMBOL[+maxactive=N]
  *   uprobe:PATH:SYMBOL[+OFFSET]          uprobe:PATH:0xOFFSET (in the file, bytes)
  *   uretprobe:PATH:SYMBOL                uretprobe:PATH:0xOFFSET

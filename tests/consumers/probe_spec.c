@@ -35,6 +35,14 @@ static void kernel_places(void **state)
 	assert_string_equal(s->event, "sched_switch");
 	assert_string_equal(s->name, "sched:sched_switch");
 	free(s);
+	/* With arguments it is another probe, on the tracepoint. */
+	s = parse("tracepoint:syscalls:sys_enter_openat f=+0($filename):ustring if f ~ x");
+	assert_int_equal(s->kind, PROBE_EVENT);
+	assert_string_equal(s->system, "syscalls");
+	assert_string_equal(s->event, "sys_enter_openat");
+	assert_string_equal(s->name, "syscalls:sys_enter_openat");
+	assert_string_equal(probe_spec_fetch(s, 0), "+0($filename)");
+	free(s);
 	s = parse("  opens=kprobe:do_sys_openat2+0x10  ");
 	assert_int_equal(s->kind, PROBE_KPROBE);
 	assert_string_equal(s->name, "opens");
@@ -182,8 +190,7 @@ static void errors_with_their_place(void **state)
 		{ "kprobe:a x=:u8", 11, "nothing to fetch" },
 		{ "kprobe:a x=1:", 13, "type is missing" },
 		{ "kprobe:a x=%ax x=%bx", 15, "two arguments" },
-		{ "tracepoint:a:b x=%ax", 15, "no arguments" },
-		{ "tracepoint:a:b iff x", 15, "no arguments" },
+		{ "tracepoint:a:b iff x", 18, "NAME=" },
 		{ "kprobe:a x=\\\"abc", 12, "not closed" },
 		{ "kprobe:a abcdefghijklmnopqrstuvwxyz0123456=1", 9, "at most 31" },
 		{ "kprobe:a if", 11, "filter is missing" },

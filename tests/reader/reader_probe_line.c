@@ -66,6 +66,26 @@ static void test_places(void **state)
 	check(&create, "r:grp/ev ext4:ext4_read");
 	create.maxactive = 25;
 	check(&create, "r25:grp/ev ext4:ext4_read");
+	create = (struct control_create){ .kind = PROBE_EVENT, .system = "sched", .event = "sched_switch" };
+	add_fetch(&create, "prev=$prev_pid");
+	check(&create, "e:grp/ev sched.sched_switch prev=$prev_pid");
+}
+
+/* A dot or blank in a name would be read as something else. */
+static void test_names_of_events(void **state)
+{
+	static const char *const bad[] = { "", "a.b", "a b", "a/b", "a;b" };
+	struct probe_line_error error;
+	struct probe_line line;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct control_create create = { .kind = PROBE_EVENT, .system = "sched", .event = "x" };
+
+		memcpy(i % 2 ? create.system : create.event, bad[i], strlen(bad[i]) + 1);
+		assert_int_equal(probe_line_build(&create, "grp", "ev", -1, NULL, &line, &error), -EINVAL);
+		assert_int_equal(error.part, PROBE_LINE_LOCATION);
+	}
 }
 
 static void test_arguments(void **state)
@@ -312,6 +332,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_names_of_events),
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_no_second_command),
 		cmocka_unit_test(test_limits),

@@ -116,7 +116,7 @@ static void test_formats(void **state)
 	assert_int_equal(recording_format_check(&format, sizeof(format) + 9), -EBADMSG);
 	format.kind = 0;
 	assert_int_equal(recording_format_check(&format, sizeof(format) + 10), -EBADMSG);
-	format.kind = PROBE_USDT + 1;
+	format.kind = PROBE_EVENT + 1;
 	assert_int_equal(recording_format_check(&format, sizeof(format) + 10), -EBADMSG);
 	format.kind = PROBE_USDT;
 	memset(format.name, 'x', sizeof(format.name));

@@ -51,7 +51,7 @@ struct expected {
 	{ REQUEST(type), 5624, 0, fds,                                                             \
 		{ TEXT(control_create, name), TEXT(control_create, system), TEXT(control_create, event), \
 			TEXT(control_create, symbol), TEXT(control_create, path), TEXT(control_create, filter) }, \
-		{ { AT(control_create, kind), 1, 6 }, { AT(control_create, flags), 0, 1 } } }
+		{ { AT(control_create, kind), 1, 7 }, { AT(control_create, flags), 0, 1 } } }
 #define SET_FILTER(type)                                                                           \
 	{ REQUEST(type), 2072, 0, 0, { TEXT(control_set_filter, filter) }, { { 0 } } }
 #define SET_ENABLED(type)                                                                          \
