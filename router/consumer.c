@@ -57,6 +57,8 @@ static void answer_attached(struct router *router, struct consumer *consumer, ui
 		}
 	}
 	consumer->state = attached.status ? CONSUMER_GREETED : CONSUMER_READY;
+	if (consumer->state == CONSUMER_READY && (consumer->flags & ATTACH_PROCESS))
+		router->fanout.tasks.asks++;
 	if (consumer->state == CONSUMER_READY && router->stream.clock.mono) {
 		outlet_clock(&consumer->outlet, &router->stream.clock);
 		fanout_touch(&router->fanout, &consumer->outlet);
@@ -441,6 +443,8 @@ void consumer_close(struct router *router, struct consumer *consumer)
 	/* It will not come back any more, so nobody needs to wait for it. */
 	if (consumer->state == CONSUMER_READY && (consumer->flags & ATTACH_RESUME))
 		router_returned(router);
+	if (consumer->state == CONSUMER_READY && (consumer->flags & ATTACH_PROCESS))
+		router->fanout.tasks.asks--;
 	if (consumer->has_outlet) {
 		consumer_traces_drop(router, consumer->number);
 		fanout_forget(&router->fanout, &consumer->outlet);

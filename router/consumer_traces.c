@@ -70,6 +70,8 @@ static struct trace trace_model(struct router *router, struct consumer *consumer
 		.outlet = &consumer->outlet,
 		.until = UINT64_MAX,
 		.consumer = consumer->number,
+		/* A recording doesn't tell. */
+		.detailed = (consumer->flags & ATTACH_PROCESS) && !router_recorded(router),
 	};
 
 	memcpy(model.name, name, strnlen(name, sizeof(model.name) - 1));

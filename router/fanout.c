@@ -50,6 +50,7 @@ static void route_release(struct route *route)
 	free(route->traces);
 	free(route->plain);
 	free(route->owned);
+	free(route->detailed);
 	filter_index_release(route->index);
 	free(route->schema_bytes);
 	free(route->system);
@@ -403,6 +404,70 @@ static HOT void tell(struct fanout *fanout, struct trace *trace, const struct ev
 	copy_payload((uint8_t *)(record + 1), view->payload, view->payload_size);
 }
 
+/* What is known of the process of an event; *ret_exe and *ret_group are texts that belong behind it, or NULL. */
+static struct record_process process_of(struct fanout *fanout, const struct event_view *view, const char **ret_exe,
+	const char **ret_group)
+{
+	const struct task *task = tasks_find(&fanout->tasks, view->pid, view->time);
+	const struct process *process = task ? task->process : NULL;
+	struct record_process record = { .pid = -1, .parent = -1 };
+
+	*ret_exe = *ret_group = NULL;
+	if (!process)
+		return record;
+	record = (struct record_process){
+		.flags = PROCESS_KNOWN | (tasks_is_proven(&fanout->tasks, task) ? PROCESS_PROVEN : 0) |
+			(task->flags & TASK_IDS ? PROCESS_HAS_IDS : 0) |
+			(tasks_ids_proven(&fanout->tasks, task, view->time) ? PROCESS_IDS_PROVEN : 0) |
+			(process->flags & PROCESS_KERNEL ? PROCESS_IS_KERNEL : 0),
+		.pid = process->pid,
+		.parent = tasks_parent(&fanout->tasks, process),
+		.uid = task->ids.uid,
+		.euid = task->ids.euid,
+		.suid = task->ids.suid,
+		.gid = task->ids.gid,
+		.egid = task->ids.egid,
+		.start = process->start,
+		.cgroup = process->cgroup,
+		.exe_size = process->exe ? process->exe->size : 0,
+		.cgroup_size = process->cgroup_path ? process->cgroup_path->size : 0,
+	};
+	*ret_exe = process->exe ? process->exe->bytes : NULL;
+	*ret_group = process->cgroup_path ? process->cgroup_path->bytes : NULL;
+	return record;
+}
+
+/* The same record with a struct record_process behind the payload. */
+static void tell_detailed(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+{
+	const char *exe, *group;
+	const struct record_process process = process_of(fanout, view, &exe, &group);
+	struct event_view longer = *view;
+	uint64_t delivered = trace->ledger.delivered;
+	uint8_t *behind;
+
+	longer.flags |= RECORD_PROCESS;
+	longer.size = (uint32_t)align_up(view->size + sizeof(process) + process.exe_size + process.cgroup_size, RECORD_ALIGN);
+	tell(fanout, trace, &longer);
+	if (trace->ledger.delivered == delivered)
+		return;
+	/* Written to where the ring's next record will begin. */
+	behind = trace->outlet->ring.at - (longer.size - view->size);
+	memcpy(behind, &process, sizeof(process));
+	if (exe)
+		memcpy(behind + sizeof(process), exe, process.exe_size);
+	if (group)
+		memcpy(behind + sizeof(process) + process.exe_size, group, process.cgroup_size);
+}
+
+static void tell_one(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+{
+	if (trace->detailed)
+		tell_detailed(fanout, trace, view);
+	else
+		tell(fanout, trace, view);
+}
+
 static struct filter_event filter_event_of(const struct event_view *view)
 {
 	return (struct filter_event){
@@ -443,7 +508,7 @@ static __attribute__((noinline)) void tell_owners(struct fanout *fanout, struct 
 		if (!tasks_owner(&fanout->tasks, task, view->time, trace->owner) || (!trace->in_task && in_interrupt(route, view)))
 			continue;
 		if (!trace->filter || filter_match(trace->filter, &event))
-			tell(fanout, trace, view);
+			tell_one(fanout, trace, view);
 	}
 }
 
@@ -455,19 +520,27 @@ static __attribute__((noinline)) void tell_filtered(struct fanout *fanout, struc
 
 	if (route->lone) {
 		if (filter_match(route->lone->filter, &event))
-			tell(fanout, route->lone, view);
+			tell_one(fanout, route->lone, view);
 		return;
 	}
 	count = filter_index_match(route->index, &event, &users);
 	for (size_t i = 0; i < count; i++) {
 		struct trace *trace = users[i];
 
-		tell(fanout, trace, view);
+		tell_one(fanout, trace, view);
 		/* Between two events of a ring come those of others, so that no processor foresees where the next one
 		 * goes. */
 		__builtin_prefetch(trace->outlet->ring.at + CACHE_LINE, 1);
 		__builtin_prefetch(trace->outlet->ring.at + view->size, 1);
 	}
+}
+
+static __attribute__((noinline)) void tell_special(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	for (uint32_t i = 0; i < route->detailed_count; i++)
+		tell_detailed(fanout, route->detailed[i], view);
+	if (route->index)
+		tell_filtered(fanout, route, view);
 }
 
 static HOT void tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
@@ -477,11 +550,11 @@ static HOT void tell_all(struct fanout *fanout, struct route *route, const struc
 	route->told++;
 	for (uint32_t i = 0; i < route->plain_count; i++)
 		tell(fanout, route->plain[i], view);
-	if (route->index) {
-		/* A copy: so only the filters' way has it in memory. */
+	if (route->special) {
+		/* A copy: so only this way has it in memory. */
 		const struct event_view kept = *view;
 
-		tell_filtered(fanout, route, &kept);
+		tell_special(fanout, route, &kept);
 	}
 	if (__builtin_expect(route->owned_count != 0, 0)) {
 		const struct event_view kept = *view;

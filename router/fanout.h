@@ -58,6 +58,7 @@ struct trace {
 	bool next_pending;
 	uint16_t next_request; /* enum control_type: what asked for it */
 	bool indexed; /* listed in the route's index */
+	bool detailed; /* its consumer wants to know whose each event is */
 	uint64_t missed_before; /* the route's when the trace was made */
 	bool enabled;
 	bool claiming; /* enabled, or about to be: the kernel must record what its filters take */
@@ -80,13 +81,17 @@ struct route {
 	struct trace **traces;
 	uint32_t trace_count, trace_room;
 	char *pushed;      /* what was last sent for the kernel's `filter` file; NULL: nothing yet */
-	/* The live ones among them: those without a filter (room for every trace), and the rest. */
+	/* The live ones among them: those without a filter, to whom the event is copied as it is (room for every trace), and
+	 * the rest. */
 	struct trace **plain;
 	uint32_t plain_count;
 	/* And, in neither, those that take events of their owners' processes alone (room for every trace). */
 	struct trace **owned;
 	uint32_t owned_count;
 	uint32_t flags_offset; /* of binary events: of the kernel's common_flags; UINT32_MAX: they have none */
+	struct trace **detailed; /* those without a filter that are `detailed` (room for every trace) */
+	uint32_t detailed_count;
+	bool special; /* there are others than plain ones */
 	struct trace *lone;         /* the only live trace with a filter, or NULL */
 	struct filter_index *index; /* all live traces with a filter, made with the first of them */
 	uint64_t seed;              /* of the index: the fan-out's */

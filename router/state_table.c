@@ -206,10 +206,10 @@ static bool lives(const struct state_table_of *what, const struct tasks_copy *co
 	return found || what->scoped || !now || now->flags & TASK_DEAD || now->start != copy->task.start;
 }
 
-/* Threads that were read and that nobody knows of: whoever made them is kept out of the trace. */
+/* Threads that were read and that nobody knows of, now that the stream is further than the reading: whoever made them is
+ * kept out of the trace, so no event will tell of them. */
 static int add_unknown(const struct state_table_of *what)
 {
-	const uint64_t due = what->due + (uint64_t)what->tasks->boot_offset;
 	const struct state_record *record = NULL;
 	size_t at = 0;
 	int r;
@@ -220,8 +220,7 @@ static int add_unknown(const struct state_table_of *what)
 		if (!read_of(record, &read) || tasks_find_slow(what->tasks, read.tid))
 			continue;
 		r = tasks_learn(what->tasks, &read);
-		/* One that began after the place would be told by its events. */
-		if (r == 0 && read.start + TASKS_TICK_NS <= due)
+		if (r == 0)
 			r = tasks_snapshot_add(what->snapshot, &read);
 		if (r < 0)
 			return r;

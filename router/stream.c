@@ -233,6 +233,13 @@ static void mark_failed(struct router *router, uint64_t reader_cookie)
 		flush_done(router, &done, router->fanout.last_time);
 }
 
+static bool mark_is_state(struct router *router, uint64_t reader_cookie)
+{
+	const struct stream_mark *mark = mark_find(&router->stream, reader_cookie);
+
+	return mark && mark->kind == MARK_STATE;
+}
+
 static void flush_answered(void *context, const struct upstream_request *request, struct control_message *answer)
 {
 	const struct control_status *status;
@@ -241,7 +248,9 @@ static void flush_answered(void *context, const struct upstream_request *request
 		status = (const struct control_status *)answer->bytes;
 		if (status->status == 0)
 			return;
-		log_warning("flush: %s", status->failure.message);
+		/* What was read of processes may come when the session is over. */
+		if (!mark_is_state(context, request->cookie))
+			log_warning("flush: %s", status->failure.message);
 	}
 	/* The next reader will be asked. */
 	if (!answer && ((struct router *)context)->takeover.waiting)

@@ -18,7 +18,7 @@ static void trace_release(struct trace *trace)
 static int traces_room(struct route *route)
 {
 	uint32_t room = route->trace_room ? 2 * route->trace_room : 4;
-	struct trace **traces, **plain, **owned;
+	struct trace **traces, **plain, **owned, **detailed;
 
 	if (route->trace_count < route->trace_room)
 		return 0;
@@ -34,6 +34,10 @@ static int traces_room(struct route *route)
 	if (!owned)
 		return -ENOMEM;
 	route->owned = owned;
+	detailed = realloc(route->detailed, room * sizeof(struct trace *));
+	if (!detailed)
+		return -ENOMEM;
+	route->detailed = detailed;
 	route->trace_room = room;
 	return 0;
 }
@@ -113,6 +117,11 @@ static void find_lone(struct route *route)
 	}
 }
 
+static void find_special(struct route *route)
+{
+	route->special = route->index || route->detailed_count;
+}
+
 /* Where the events of a route find the trace. */
 static int enlist(struct trace *trace)
 {
@@ -124,7 +133,11 @@ static int enlist(struct trace *trace)
 		return 0;
 	}
 	if (!trace->filter) {
-		route->plain[route->plain_count++] = trace;
+		if (trace->detailed)
+			route->detailed[route->detailed_count++] = trace;
+		else
+			route->plain[route->plain_count++] = trace;
+		find_special(route);
 		return 0;
 	}
 	if (!route->index)
@@ -134,6 +147,7 @@ static int enlist(struct trace *trace)
 	if (r == 0)
 		trace->indexed = true;
 	find_lone(route);
+	find_special(route);
 	return r;
 }
 
@@ -145,6 +159,8 @@ static void delist(struct trace *trace)
 		list_remove(route->owned, &route->owned_count, trace);
 	else if (trace->indexed)
 		(void)filter_index_remove(route->index, trace);
+	else if (trace->detailed)
+		list_remove(route->detailed, &route->detailed_count, trace);
 	else
 		list_remove(route->plain, &route->plain_count, trace);
 	trace->indexed = false;
@@ -153,6 +169,7 @@ static void delist(struct trace *trace)
 		route->index = NULL;
 	}
 	find_lone(route);
+	find_special(route);
 }
 
 static void set_stage(struct trace *trace, enum trace_stage stage)

@@ -24,6 +24,11 @@ static void attachment_note(void *context, int level, const char *text)
 	message("%s%s", level == TFAN_NOTE_WARNING ? "warning: " : "", text);
 }
 
+unsigned int attachment_state(const struct options *options)
+{
+	return options->state | (options->processes ? (unsigned int)TFAN_WANT_PROCESSES : 0U);
+}
+
 static int attachment_connect(struct attachment *attachment, bool all_events)
 {
 	const struct options *from = attachment->options;
@@ -40,6 +45,8 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	options.include_self = from->include_self;
 	options.force = from->force;
 	options.all_events = all_events;
+	options.await_state = attachment_state(from) != 0;
+	options.processes = from->processes;
 	/* The daemons of a private session are started once. */
 	options.no_return = private;
 	options.patience = ATTACHMENT_PATIENCE + (unsigned int)from->event_count * ATTACHMENT_PROBE_PATIENCE;

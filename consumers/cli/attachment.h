@@ -35,4 +35,8 @@ bool attachment_replays(const struct attachment *attachment);
 /* Closes the connection and ends a private session. Does nothing the second time. */
 int attachment_close(struct attachment *attachment);
 
+/* The state that has to be there before the first event (enum tfan_state_what): what is to be shown, and the processes
+ * where each event is to tell of its own. */
+unsigned int attachment_state(const struct options *options);
+
 #endif

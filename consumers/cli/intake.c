@@ -135,6 +135,17 @@ static void intake_lost(struct intake *intake, const struct tfan_event *event)
 		intake_stop(intake, INTAKE_LOSS);
 }
 
+/* The command's own beginning is told by events that know whose they are. */
+static void intake_state(struct intake *intake, const struct tfan_event *event)
+{
+	struct tfan_state state;
+
+	if (intake->options->state)
+		intake_show(intake, event);
+	if (tfan_event_state(event, &state) == 0 && state.kind == TFAN_STATE_END && intake->command)
+		command_release_gate(intake->command);
+}
+
 static void intake_record(struct intake *intake, const struct tfan_event *event)
 {
 	switch (tfan_event_kind(event)) {
@@ -147,6 +158,8 @@ static void intake_record(struct intake *intake, const struct tfan_event *event)
 		intake_lost(intake, event);
 		break;
 	case TFAN_STATE:
+		intake_state(intake, event);
+		break;
 	case TFAN_FILTER:
 		intake_show(intake, event);
 		break;

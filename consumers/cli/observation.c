@@ -58,6 +58,7 @@ static int observation_open_output(struct observation *o)
 	o->writer.wait_context = &o->intake;
 	decorated = isatty(fd) && !(no_colour && *no_colour);
 	output_open(&o->output, options->format == OPTIONS_JSON ? &output_json : &output_text, &o->writer, decorated);
+	o->output.processes = options->processes;
 	return 0;
 }
 
@@ -123,19 +124,23 @@ static void observation_take_rest(struct observation *o)
 
 static int observation_run_traces(struct observation *o)
 {
+	const unsigned int wants = attachment_state(o->options);
 	int status = observation_take_signals(o);
 
 	if (status == 0)
 		status = observation_start_command(o);
 	if (status == 0)
 		status = attachment_enable(&o->attachment, true);
+	if (status == 0 && wants && tfan_capture_state(o->attachment.tfan, wants) < 0)
+		status = message_failure(tfan_failure(o->attachment.tfan), NULL);
 	if (status != 0)
 		return status;
 	if (o->watch)
 		watch_start(o->watch);
 	if (o->options->duration > 0)
 		o->intake.deadline = monotonic_now() + o->options->duration;
-	if (o->intake.command)
+	/* With the state: once that is all there. */
+	if (o->intake.command && !wants)
 		command_release_gate(o->intake.command);
 	intake_run(&o->intake);
 	observation_end_command(o);

@@ -64,7 +64,7 @@ static int options_word(const struct verb *verb, char **argv, int *at, struct op
 		message("--%s takes no value", row->name);
 		return EXIT_USAGE;
 	}
-	if (row->argument && !value) {
+	if (row->argument && *row->argument != '[' && !value) {
 		value = argv[*at + 1];
 		if (!value) {
 			message("--%s needs a value: %s", row->name, row->argument);

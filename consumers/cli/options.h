@@ -38,6 +38,8 @@ struct options {
 	const char *interval;      /* NULL: the usual */
 	unsigned int interval_ms;  /* the same; 0: the usual */
 	bool exit_on_loss, quiet, include_self, force;
+	bool processes;      /* with each event, whose it is */
+	unsigned int state;  /* enum tfan_state_what; 0: none */
 	char **command; /* NULL-ended; NULL: none */
 };
 

@@ -234,6 +234,43 @@ static const char *apply_include_self(struct options *options, const char *value
 	return NULL;
 }
 
+static const char *apply_process(struct options *options, const char *value)
+{
+	(void)value;
+	options->processes = true;
+	return NULL;
+}
+
+static const char *apply_state(struct options *options, const char *value)
+{
+	static const struct {
+		const char *name;
+		unsigned int what;
+	} kinds[] = {
+		{ "processes", TFAN_WANT_PROCESSES },
+		{ "mappings", TFAN_WANT_MAPPINGS },
+		{ "files", TFAN_WANT_FILES },
+		{ "sockets", TFAN_WANT_SOCKETS },
+	};
+	size_t i;
+
+	if (!value)
+		options->state = TFAN_WANT_PROCESSES | TFAN_WANT_MAPPINGS | TFAN_WANT_FILES | TFAN_WANT_SOCKETS;
+	while (value && *value) {
+		size_t length = strcspn(value, ",");
+
+		for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+			if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, value, length) == 0)
+				break;
+		}
+		if (i == sizeof(kinds) / sizeof(kinds[0]))
+			return "must be some of processes, mappings, files, sockets, separated by commas";
+		options->state |= kinds[i].what;
+		value += length + (value[length] == ',');
+	}
+	return options->state ? NULL : "must be some of processes, mappings, files, sockets, separated by commas";
+}
+
 static const char *apply_force(struct options *options, const char *value)
 {
 	(void)value;
@@ -262,6 +299,8 @@ static const struct options_row options_rows[] = {
 	{ 0, "on-loss", "report|exit", OPTIONS_ALL | VERB_WATCH, apply_on_loss, "when events are lost: tell and go on, or end with status 8 (report)" },
 	{ 'w', "write", "FILE", OPTIONS_SHOW, apply_write, "write to FILE instead of standard output" },
 	{ 'q', "quiet", NULL, OPTIONS_SHOW, apply_quiet, "take every event, but write only the summary" },
+	{ 0, "process", NULL, VERB_TRACE, apply_process, "tell with each event whose it is: process, parent, user, executable, cgroup" },
+	{ 0, "state", "[=LIST]", VERB_TRACE, apply_state, "first the processes, mappings, files, sockets that there are" },
 	{ 0, "include-self", NULL, OPTIONS_LIVE | VERB_WATCH, apply_include_self, "trace this program's own process, too" },
 	{ 0, "force", NULL, OPTIONS_LIVE | VERB_EXPLAIN, apply_force, "place probes that are known to endanger the traced program, too" },
 };

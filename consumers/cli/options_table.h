@@ -15,7 +15,7 @@
 struct options_row {
 	char letter; /* 0: none */
 	const char *name;
-	const char *argument; /* what it takes, for help; NULL: nothing */
+	const char *argument; /* what it takes, for help; NULL: nothing; "[...]": it may be left out, or follows a '=' */
 	unsigned int verbs;
 	/* Returns NULL, or what is wrong with the value. */
 	const char *(*apply)(struct options *options, const char *value);

@@ -34,6 +34,7 @@ struct output {
 	struct plan_set plans;
 	struct wall_clock wall;
 	bool decorated; /* to a terminal: aligned and coloured */
+	bool processes; /* events tell whose they are */
 };
 
 void output_open(struct output *output, const struct output_format *format, struct writer *writer, bool decorated);

@@ -3,14 +3,12 @@
 
 #include "consumers/cli/escape.h"
 #include "consumers/cli/number.h"
+#include "consumers/cli/output_json.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Room for the columns of a line, without comm. */
-#define JSON_COLUMNS_ROOM 256
-
-static char *json_copy(char *p, const char *text)
+char *json_copy(char *p, const char *text)
 {
 	size_t length = strlen(text);
 
@@ -18,14 +16,14 @@ static char *json_copy(char *p, const char *text)
 	return p + length;
 }
 
-static void json_string(struct writer *writer, const void *bytes, size_t size)
+void json_string(struct writer *writer, const void *bytes, size_t size)
 {
 	writer_char(writer, '"');
 	escape_json(writer, bytes, size);
 	writer_char(writer, '"');
 }
 
-static void json_unsigned(struct writer *writer, const char *key, uint64_t value)
+void json_unsigned(struct writer *writer, const char *key, uint64_t value)
 {
 	char *p;
 
@@ -65,7 +63,7 @@ static char *json_wall(struct output *output, char *p, uint64_t wall)
 }
 
 /* {"kind":"KIND","time":T,"wall":W,"cpu":C */
-static void json_columns(struct output *output, const char *kind, const struct tfan_event *event)
+void json_columns(struct output *output, const char *kind, const struct tfan_event *event)
 {
 	char *p = writer_room(output->writer, JSON_COLUMNS_ROOM);
 	int cpu = tfan_event_cpu(event);
@@ -82,7 +80,7 @@ static void json_columns(struct output *output, const char *kind, const struct t
 }
 
 /* ,"pid":P,"comm":"COMM" */
-static void json_task(struct writer *writer, const struct tfan_event *event)
+void json_task(struct writer *writer, const struct tfan_event *event)
 {
 	const char *comm = tfan_event_comm(event);
 	char *p = writer_room(writer, NUMBER_SIZE_MAX + 32);
@@ -214,6 +212,8 @@ static void json_event(struct output *output, const struct tfan_event *event, co
 	writer_bytes(writer, plan->head, plan->head_size);
 	json_fields(writer, event, plan);
 	writer_char(writer, '}');
+	if (output->processes)
+		output_json_process(writer, event);
 	if (tfan_event_late(event))
 		writer_text(writer, ",\"late\":true");
 	if (tfan_event_suspect(event))
@@ -224,13 +224,6 @@ static void json_event(struct output *output, const struct tfan_event *event, co
 	writer_end_line(writer);
 }
 
-static void json_state(struct output *output, const struct tfan_event *event)
-{
-	json_columns(output, "state", event);
-	json_task(output->writer, event);
-	writer_char(output->writer, '}');
-	writer_end_line(output->writer);
-}
 
 static void json_list(struct writer *writer, const struct watch_value *value)
 {
@@ -382,7 +375,7 @@ const struct output_format output_json = {
 	.event = json_event,
 	.lost = json_lost,
 	.end = json_end,
-	.state = json_state,
+	.state = output_json_state,
 	.filter = json_filter,
 	.watched = json_watched,
 };

@@ -3,6 +3,7 @@
 
 #include "consumers/cli/escape.h"
 #include "consumers/cli/number.h"
+#include "consumers/cli/output_text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static void text_head(struct writer *writer, const struct tfan_trace *trace, boo
 	writer_text(writer, TEXT_OFF);
 }
 
-static void text_key(struct writer *writer, const char *name, bool decorated)
+void text_key(struct writer *writer, const char *name, bool decorated)
 {
 	writer_char(writer, ' ');
 	if (decorated)
@@ -110,7 +111,7 @@ static void text_comm(struct output *output, const struct tfan_event *event)
 }
 
 /* TIME CPU PID COMM and a blank. */
-static void text_columns(struct output *output, const struct tfan_event *event)
+void text_columns(struct output *output, const struct tfan_event *event)
 {
 	char *p = writer_room(output->writer, TEXT_COLUMNS_ROOM);
 
@@ -278,6 +279,8 @@ static void text_event(struct output *output, const struct tfan_event *event, co
 	text_columns(output, event);
 	writer_bytes(writer, plan->head, plan->head_size);
 	text_fields(writer, event, plan);
+	if (output->processes)
+		output_text_process(writer, event, output->decorated);
 	if (tfan_event_late(event))
 		writer_text(writer, " (late)");
 	if (tfan_event_suspect(event))
@@ -304,7 +307,7 @@ static void text_notice(struct output *output, const struct tfan_event *event, i
 		writer_text(writer, TEXT_OFF);
 }
 
-static void text_count(struct writer *writer, const char *key, uint64_t value)
+void text_count(struct writer *writer, const char *key, uint64_t value)
 {
 	writer_text(writer, key);
 	writer_done(writer, number_unsigned(writer_room(writer, NUMBER_SIZE_MAX), value));
@@ -338,13 +341,6 @@ static void text_end(struct output *output, const struct tfan_event *event, enum
 		escape_text(writer, message, strlen(message));
 	}
 	writer_end_line(writer);
-}
-
-static void text_state(struct output *output, const struct tfan_event *event)
-{
-	text_columns(output, event);
-	writer_text(output->writer, "STATE");
-	writer_end_line(output->writer);
 }
 
 static void text_list(struct writer *writer, const struct watch_value *value)
@@ -481,7 +477,7 @@ const struct output_format output_text = {
 	.event = text_event,
 	.lost = text_lost,
 	.end = text_end,
-	.state = text_state,
+	.state = output_text_state,
 	.filter = text_filter,
 	.watched = text_watched,
 };

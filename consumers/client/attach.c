@@ -262,7 +262,9 @@ static int take_options(struct tfan *tfan, const struct tfan_options *options)
 	tfan->attach.ring_capacity = options->ring_size ? options->ring_size : DEFAULT_RING;
 	tfan->attach.overflow = options->overflow == TFAN_OVERWRITE ? RING_OVERWRITE : RING_DROP;
 	tfan->attach.flags = (options->all_events ? ATTACH_ALL_EVENTS : 0U) |
-		(options->include_self ? ATTACH_INCLUDE_SELF : 0U);
+		(options->include_self ? ATTACH_INCLUDE_SELF : 0U) | (options->await_state ? ATTACH_HOLD : 0U) |
+		(options->processes ? ATTACH_PROCESS : 0U);
+	tfan->processes = options->processes;
 	if (!session_name_valid(name))
 		return failure_set(&tfan->failure, TFAN_USAGE, EINVAL, -1,
 			"\"%.64s\" is no name of a session: letters, digits, '_' and '-', at most %d, a letter first",
@@ -335,6 +337,7 @@ void tfan_close(struct tfan *tfan)
 		control_header_init(&request.header, CONTROL_DETACH, sizeof(request), ++tfan->cookie);
 		(void)control_send(tfan->socket, &request, NULL, 0);
 	}
+	capture_release(&tfan->capture);
 	if (tfan->attached)
 		ring_reader_release(&tfan->ring);
 	trace_bury(tfan);

@@ -168,14 +168,20 @@ static int make(struct tfan *tfan)
 {
 	const struct place place = seen_place(tfan);
 	struct control_id request = { 0 };
-	int rc = attach_ring(tfan, ATTACH_RESUME, place.time, place.cpu);
+	int rc;
 
+	/* What was held back until the state was there is so no more once it was. */
+	if (tfan->capture.stage != CAPTURE_ASKED)
+		tfan->attach.flags &= ~(uint32_t)ATTACH_HOLD;
+	rc = attach_ring(tfan, ATTACH_RESUME, place.time, place.cpu);
 	if (rc == 0)
 		rc = make_traces(tfan);
 	if (rc == 0)
 		rc = connection_ask(tfan, CONTROL_RESUMED, &request, sizeof(request), NULL);
 	if (rc == 0)
 		rc = make_flushes(tfan);
+	if (rc == 0 && (tfan->capture.stage == CAPTURE_ASKED || tfan->capture.stage == CAPTURE_AGAIN))
+		rc = capture_ask(tfan);
 	if (rc == 0)
 		pass_over(tfan, &place);
 	return rc;

@@ -67,6 +67,32 @@ static int give_up(struct tfan *tfan)
 		"session \"%s\" gave no answer for %u ms: its daemons hang or were stopped", tfan->session_name, tfan->patience);
 }
 
+/* The answer to the request that was sent last. A capture's may come before it. */
+static int receive_reply(struct tfan *tfan, const struct control_header *request, struct control_message *ret)
+{
+	int rc;
+
+	for (;;) {
+		do
+			rc = control_receive(tfan->socket, ret);
+		while (rc == -EINTR);
+		if (rc <= 0)
+			return rc == 0 ? -ECONNRESET : rc;
+		rc = control_check(ret);
+		if (rc == 0 && ret->header.type == (CONTROL_CAPTURE | CONTROL_REPLY) &&
+			ret->header.cookie != request->cookie) {
+			tfan->capture.failed = capture_take(tfan, ret);
+			control_message_release(ret);
+			continue;
+		}
+		if (rc == 0 && (ret->header.type != (request->type | CONTROL_REPLY) || ret->header.cookie != request->cookie))
+			rc = -EPROTO;
+		if (rc < 0)
+			control_message_release(ret);
+		return rc;
+	}
+}
+
 int connection_call(struct tfan *tfan, uint16_t type, void *request, uint32_t size, int fd,
 	struct control_message *ret)
 {
@@ -80,8 +106,12 @@ int connection_call(struct tfan *tfan, uint16_t type, void *request, uint32_t si
 			tfan->session_name);
 	control_header_init(request, type, size, ++tfan->cookie);
 	rc = limit_waiting(tfan);
+	while (rc == 0 && (rc = control_send(tfan->socket, request, &fd, fd >= 0 ? 1 : 0)) == -EINTR)
+		rc = 0;
 	if (rc == 0)
-		rc = control_call(tfan->socket, request, &fd, fd >= 0 ? 1 : 0, ret);
+		rc = receive_reply(tfan, request, ret);
+	else if (rc == -EPIPE)
+		rc = -ECONNRESET;
 	if (rc == -EAGAIN && tfan->patience)
 		return give_up(tfan);
 	return rc < 0 ? connection_failed(tfan, rc) : 0;

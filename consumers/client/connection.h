@@ -3,6 +3,7 @@
 #define TRACEFAN_CONSUMERS_CLIENT_CONNECTION_H
 
 #include "consumers/client/binding.h"
+#include "consumers/client/capture.h"
 #include "consumers/client/clock_model.h"
 #include "consumers/client/comeback.h"
 #include "consumers/client/event.h"
@@ -48,6 +49,8 @@ struct tfan {
 	size_t closed_count, closed_room;
 
 	struct comeback comeback;
+	struct capture capture;
+	bool processes; /* events tell of theirs */
 	struct control_attach attach; /* as the options ask for it */
 	char program[CONTROL_NAME_MAX];
 	unsigned int patience; /* ms, 0: no end to it */

@@ -342,13 +342,55 @@ static int idle(struct tfan *tfan)
 	return 0;
 }
 
+/* While the state is awaited the ring is left alone, and what told of it is taken back. A router that dies meanwhile
+ * leaves its successor to be asked. Returns as capture_step. */
+static int await_state(struct tfan *tfan)
+{
+	uint64_t times;
+	int rc;
+
+	if (tfan->comeback.state != COMEBACK_NONE && tfan->capture.stage == CAPTURE_ASKED) {
+		rc = come_back(tfan);
+		return rc == 1 ? 0 : rc;
+	}
+	rc = capture_step(tfan);
+	if (rc == 0) {
+		(void)wake_clear(tfan->ring.wake_fd);
+		if (tfan->timer >= 0 && read(tfan->timer, &times, sizeof(times)) > 0)
+			tfan->pacing = false;
+		tfan->asleep = false;
+	}
+	if (rc != -ECONNRESET || tfan->capture.stage != CAPTURE_ASKED)
+		return rc;
+	if (tfan->no_return) {
+		capture_release(&tfan->capture);
+		return CAPTURE_OVER;
+	}
+	/* Events that were held back begin anew with the state; others are read first. */
+	if (!(tfan->attach.flags & ATTACH_HOLD)) {
+		tfan->capture.stage = CAPTURE_AGAIN;
+		return CAPTURE_OVER;
+	}
+	rc = comeback_begin(tfan);
+	return rc < 0 ? (tfan->broken = rc) : 0;
+}
+
 /* What is seldom to be done before a record is taken. Returns 1 (take one), with *ret set if it is one that
- * was kept, or the error that there will be for ever. */
+ * was kept, SETTLED_GIVEN (the event is there already), 0 (none now) or an error. */
+#define SETTLED_GIVEN 2
+
 static int settle(struct tfan *tfan, const struct record_header **ret)
 {
+	int rc;
+
 	if (!tfan->attached || tfan->socket < 0)
 		return tfan->broken;
 	trace_bury(tfan);
+	if (tfan->capture.failed || tfan->capture.stage == CAPTURE_ASKED || tfan->capture.stage == CAPTURE_GIVING) {
+		rc = await_state(tfan);
+		if (rc != CAPTURE_OVER)
+			return rc == 1 ? SETTLED_GIVEN : rc;
+	}
 	*ret = tfan->event.pending;
 	tfan->event.pending = NULL;
 	tfan->pending = tfan->comeback.passing;
@@ -386,7 +428,11 @@ __attribute__((noinline)) static int next_slow(struct tfan *tfan, const struct r
 {
 	int rc = tfan->pending ? settle(tfan, &record) : 1;
 
-	if (rc < 0)
+	if (rc == SETTLED_GIVEN) {
+		*ret = &tfan->event;
+		return 1;
+	}
+	if (rc <= 0)
 		return rc;
 	do
 		rc = step(tfan, &record);
@@ -418,8 +464,13 @@ int tfan_wait(struct tfan *tfan, int milliseconds)
 	struct pollfd fd = { .fd = tfan->epoll, .events = POLLIN };
 	int n;
 
-	if (!tfan->attached || tfan->event.pending || tfan->broken || tfan->ended)
+	if (!tfan->attached || tfan->event.pending || tfan->broken || tfan->ended || tfan->capture.failed ||
+		tfan->capture.stage == CAPTURE_GIVING)
 		return 1;
+	if (tfan->capture.stage == CAPTURE_ASKED) {
+		n = poll(&fd, 1, milliseconds);
+		return n < 0 ? -errno : n;
+	}
 	if (tfan->comeback.state == COMEBACK_NONE && !is_asleep(tfan) && !is_pacing(tfan) && !fall_asleep(tfan))
 		return 1;
 	n = poll(&fd, 1, milliseconds);

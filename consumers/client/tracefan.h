@@ -42,6 +42,8 @@ struct tfan_options {
 	bool no_return;          /* when the session's router dies, that is the end: -ECONNRESET. Else the connection
 				  * waits for the next router, comes back to its place, and is told by TFAN_GAP how
 				  * much was lost */
+	bool await_state;        /* traces give no event before tfan_capture_state: theirs begin where the state is of */
+	bool processes;          /* events tell of their process: tfan_event_process. Costs some 100 bytes in each */
 	bool force;              /* place probes that are known to endanger their program: return probes in Go's, or at
 				  * another place than a function's begin; probes inside an instruction */
 	unsigned int patience;   /* ms: a request that is not answered for so long fails as TFAN_BUSY, and the connection
@@ -182,6 +184,19 @@ int tfan_fd(struct tfan *tfan);
 /* Asks for everything that was committed before now; a TFAN_FLUSHED record marks the place. */
 int tfan_flush(struct tfan *tfan);
 
+/* Asks for the present state of the host's processes, as much of it as policy lets this user see (root: all; others: their
+ * own): TFAN_STATE records, which tfan_next returns before any event that it has not returned yet. Until they have come,
+ * tfan_next has nothing to return. The processes and threads are those at one place in the stream: what began later is
+ * told by its events. Mappings, files and sockets are read right after that place.
+ *
+ * With the option await_state the events of all traces that are enabled by then begin at that very place, so that nothing
+ * lies between the state and the first event, and nothing is told twice. -EBUSY: the last state is still being given;
+ * what else fails is told by tfan_next. Recordings have none (TFAN_MISSING). */
+enum tfan_state_what {
+	TFAN_WANT_PROCESSES = 1 << 0, TFAN_WANT_MAPPINGS = 1 << 1, TFAN_WANT_FILES = 1 << 2, TFAN_WANT_SOCKETS = 1 << 3,
+};
+int tfan_capture_state(struct tfan *tfan, unsigned int what);
+
 /* What every record has, and each tfan_event begins with: for who wants several of these, and no call for each. */
 struct tfan_head {
 	uint64_t time;            /* tfan_event_time */
@@ -231,6 +246,59 @@ struct tfan_lost {
 	uint64_t from, to;   /* ns */
 };
 int tfan_event_lost(const struct tfan_event *event, struct tfan_lost *ret); /* TFAN_LOST, TFAN_GAP */
+
+/* ---- processes, and the state ---- */
+
+/* Bytes as the kernel gave them, not NUL-ended; NULL: not known. */
+struct tfan_text {
+	const char *bytes;
+	size_t size;
+};
+
+/* Whose an event is, at its time. A user is proven until a program is executed, or a system call has changed it, and again
+ * once it was read; identity is proven until events are lost. */
+struct tfan_process {
+	int pid, parent;      /* the process's; parent -1: not known */
+	uint64_t start;       /* ns, CLOCK_BOOTTIME: to a tick of 10 ms, or where its begin was seen, exact; 0: not known */
+	bool is_proven;       /* that the thread is still this one: else guessed */
+	bool has_ids, ids_proven;
+	bool is_kernel;       /* a thread of the kernel: it has no executable */
+	unsigned int uid, euid, suid, gid, egid;
+	struct tfan_text exe; /* as /proc/PID/exe tells it, or as it was named to execve(2) */
+	uint64_t cgroup;      /* its id in the unified hierarchy; 0: not known */
+	struct tfan_text cgroup_path;
+};
+/* Of an event (with the option `processes`), and of TFAN_STATE records of processes and threads. -ENODATA: not known. */
+int tfan_event_process(const struct tfan_event *event, struct tfan_process *ret);
+
+enum tfan_state_kind {
+	TFAN_STATE_PROCESS = 1, /* tfan_event_process says the rest */
+	TFAN_STATE_THREAD = 2,  /* each thread but the first of its process */
+	TFAN_STATE_MAPPING = 3, /* an executable part of a mapped file */
+	TFAN_STATE_FILE = 4,
+	TFAN_STATE_SOCKET = 5,
+	TFAN_STATE_END = 6,     /* that was all */
+};
+
+/* Members that a kind has not are zero. */
+struct tfan_state {
+	enum tfan_state_kind kind;
+	int pid, tid;
+	uint64_t start, thread_start;     /* as struct tfan_process's */
+	struct tfan_text command, folder; /* process: arguments, a NUL behind each; its working directory */
+	uint64_t from, to, offset;        /* mapping: addresses, and where in the file */
+	uint64_t inode;                   /* mapping, socket */
+	unsigned int major, minor;        /* mapping: the device */
+	struct tfan_text build_id;        /* mapping */
+	struct tfan_text path;            /* mapping, file; socket: a unix one's name, as /proc/net/unix shows it */
+	int fd;                           /* file, socket */
+	unsigned int family, type, protocol, socket_state; /* socket: AF_INET, SOCK_STREAM, IPPROTO_TCP, TCP_LISTEN, ...; 0: not known */
+	unsigned char local[16], remote[16]; /* network order; IPv4 in the first four */
+	unsigned int local_port, remote_port;
+	uint64_t left_out;                /* end: records that found no room */
+};
+/* Of TFAN_STATE records; what it points to is valid as long as the event. -EINVAL: it is none. */
+int tfan_event_state(const struct tfan_event *event, struct tfan_state *ret);
 
 enum tfan_end_reason { TFAN_END_STOPPED = 1, TFAN_END_FINISHED = 2, TFAN_END_ERROR = 3, TFAN_END_REFUSED = 4 };
 int tfan_event_end(const struct tfan_event *event, enum tfan_end_reason *ret, const char **ret_message);

@@ -447,6 +447,29 @@ bool tfan_event_suspect(const struct tfan_event *event)
 	return event->suspect;
 }
 
+int tfan_capture_state(struct tfan *tfan, unsigned int what)
+{
+	(void)tfan;
+	(void)what;
+	return 0;
+}
+
+int tfan_event_process(const struct tfan_event *event, struct tfan_process *ret)
+{
+	if (!event->process)
+		return -ENODATA;
+	*ret = *event->process;
+	return 0;
+}
+
+int tfan_event_state(const struct tfan_event *event, struct tfan_state *ret)
+{
+	if (!event->state)
+		return -EINVAL;
+	*ret = *event->state;
+	return 0;
+}
+
 bool tfan_event_partial(const struct tfan_event *event)
 {
 	return event->partial;

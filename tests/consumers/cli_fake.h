@@ -48,6 +48,8 @@ struct tfan_event {
 	struct tfan_lost lost;
 	enum tfan_end_reason reason;
 	const char *message;
+	const struct tfan_process *process; /* NULL: not known */
+	const struct tfan_state *state;
 };
 
 struct tfan_trace {

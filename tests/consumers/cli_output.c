@@ -191,6 +191,87 @@ static void empty_arrays_and_masks(void **state)
 	}
 }
 
+static const struct tfan_process process = {
+	.pid = 40, .parent = 1, .start = 5, .is_proven = true, .has_ids = true, .uid = 1000, .euid = 0, .gid = 100, .egid = 100,
+	.exe = { "/bin/\"x", 7 }, .cgroup = 9, .cgroup_path = { "/a b", 4 },
+};
+
+/* Whose an event is: what isn't proven is said to be so. */
+static void events_tell_whose_they_are(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (int text = 0; text < 2; text++) {
+		fixture_open(&f, text ? &output_text : &output_json, false);
+		f.output.processes = true;
+		for (size_t i = 1; i <= FIELDS; i++)
+			f.event.values[i].error = -ENODATA;
+		f.event.process = &process;
+		check_line(&f, text ? "07:08:09.000000456 3 42 cat sys:event process=40 parent=1 uid=1000? euid=0 exe=\"/bin/\\\"x\" cgroup=\"/a b\"\n"
+				    : "{\"kind\":\"event\",\"time\":1000000002,\"wall\":\"2024-05-06T07:08:09.000000456Z\",\"cpu\":3,"
+				      "\"pid\":42,\"comm\":\"cat\",\"probe\":\"sys:event\",\"id\":7,\"args\":{},"
+				      "\"process\":{\"pid\":40,\"proven\":true,\"parent\":1,\"start\":5,\"uid\":1000,\"gid\":100,"
+				      "\"euid\":0,\"suid\":0,\"ids_proven\":false,\"exe\":\"/bin/\\\"x\",\"cgroup\":\"/a b\","
+				      "\"cgroup_id\":9}}\n");
+		f.event.process = NULL;
+		check_line(&f, text ? "07:08:09.000000456 3 42 cat sys:event\n"
+				    : "{\"kind\":\"event\",\"time\":1000000002,\"wall\":\"2024-05-06T07:08:09.000000456Z\",\"cpu\":3,"
+				      "\"pid\":42,\"comm\":\"cat\",\"probe\":\"sys:event\",\"id\":7,\"args\":{},\"process\":null}\n");
+		fixture_close(&f);
+	}
+}
+
+static void state_is_told_line_by_line(void **state)
+{
+	static const struct {
+		struct tfan_state state;
+		const char *json, *text;
+	} lines[] = {
+		{ { .kind = TFAN_STATE_PROCESS, .pid = 40, .tid = 40, .command = { "a\0b c", 6 }, .folder = { "/", 1 } },
+			"\"process\",\"pid\":42,\"comm\":\"cat\",\"parent\":1,\"start\":5,\"uid\":1000,\"gid\":100,\"euid\":0,"
+			"\"suid\":0,\"ids_proven\":false,\"exe\":\"/bin/\\\"x\",\"cgroup\":\"/a b\",\"cgroup_id\":9,"
+			"\"command\":[\"a\",\"b c\"],\"folder\":\"/\",\"proven\":true}",
+			"PROCESS parent=1 uid=1000? euid=0 exe=\"/bin/\\\"x\" cgroup=\"/a b\" folder=/ command=[a \"b c\"]" },
+		{ { .kind = TFAN_STATE_THREAD, .pid = 40, .tid = 42, .thread_start = 6 },
+			"\"thread\",\"pid\":42,\"comm\":\"cat\",\"process\":40,\"start\":6,\"uid\":1000,\"gid\":100,\"euid\":0,"
+			"\"suid\":0,\"ids_proven\":false,\"proven\":true}",
+			"THREAD process=40" },
+		{ { .kind = TFAN_STATE_MAPPING, .pid = 40, .from = 16, .to = 32, .offset = 4096, .inode = 3, .path = { "/x", 2 },
+			.build_id = { "\x0a\xff", 2 } },
+			"\"mapping\",\"pid\":40,\"from\":16,\"to\":32,\"offset\":4096,\"path\":\"/x\",\"inode\":3,\"build_id\":\"0aff\"}",
+			"MAPPING process=40 from=0x10 to=0x20 offset=0x1000 path=/x build_id=0aff" },
+		{ { .kind = TFAN_STATE_FILE, .pid = 40, .fd = 3, .path = { "/a\n", 3 } },
+			"\"file\",\"pid\":40,\"fd\":3,\"path\":\"/a\\n\"}", "FILE process=40 fd=3 path=\"/a\\n\"" },
+		{ { .kind = TFAN_STATE_SOCKET, .pid = 40, .fd = 4, .family = 2, .type = 1, .protocol = 6, .socket_state = 10, .inode = 8,
+			.local = { 127, 0, 0, 1 }, .local_port = 80 },
+			"\"socket\",\"pid\":40,\"fd\":4,\"family\":\"inet\",\"type\":1,\"protocol\":6,\"socket_state\":10,\"inode\":8,"
+			"\"local\":{\"address\":\"127.0.0.1\",\"port\":80},\"remote\":{\"address\":\"0.0.0.0\",\"port\":0}}",
+			"SOCKET process=40 fd=4 family=2 type=1 protocol=6 socket_state=10 local=127.0.0.1:80 remote=0.0.0.0:0" },
+		{ { .kind = TFAN_STATE_END, .left_out = 2 }, "\"end\",\"left_out\":2}", "STATE left_out=2" },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(lines) / sizeof(lines[0]); i++) {
+		char expected[1024];
+
+		fixture_open(&f, i % 2 ? &output_text : &output_json, false);
+		f.event.kind = TFAN_STATE;
+		f.event.cpu = -1;
+		f.event.process = &process;
+		f.event.state = &lines[i / 2].state;
+		if (i % 2)
+			(void)snprintf(expected, sizeof(expected), "07:08:09.000000456 -1 42 cat %s\n", lines[i / 2].text);
+		else
+			(void)snprintf(expected, sizeof(expected),
+				"{\"kind\":\"state\",\"time\":1000000002,\"wall\":\"2024-05-06T07:08:09.000000456Z\",\"cpu\":null,"
+				"\"state\":%s\n", lines[i / 2].json);
+		check_line(&f, expected);
+		fixture_close(&f);
+	}
+}
+
 /* From a text source the last field is all that the kernel printed. */
 static void the_whole_text_is_shown_when_nothing_else_was_read(void **state)
 {
@@ -387,6 +468,8 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_read_is_told),
 		cmocka_unit_test(what_is_not_known_looks_like_it),
 		cmocka_unit_test(empty_arrays_and_masks),
+		cmocka_unit_test(events_tell_whose_they_are),
+		cmocka_unit_test(state_is_told_line_by_line),
 		cmocka_unit_test(the_whole_text_is_shown_when_nothing_else_was_read),
 		cmocka_unit_test(names_from_outside_are_escaped),
 		cmocka_unit_test(losses_filters_and_ends),
