@@ -126,7 +126,7 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *ret)
 	struct cursor c = { text, text + size };
 	struct proc_stat stat = { 0 };
 	const char *open = memchr(text, '(', size), *close = memrchr(text, ')', size);
-	uint64_t flags, start;
+	uint64_t flags, threads, start;
 
 	/* The name stands in parentheses and may hold others: the last one is the kernel's. */
 	if (!take_id(&c, &stat.id) || !open || !close || close < open)
@@ -144,12 +144,14 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *ret)
 	}
 	if (!take_number(&c, 10, &flags))
 		return -EBADMSG;
-	for (int field = 10; field < 22; field++) {
+	for (int field = 10; field < 20; field++) {
 		if (!skip_word(&c))
 			return -EBADMSG;
 	}
-	if (!take_number(&c, 10, &start))
+	if (!take_number(&c, 10, &threads) || !skip_word(&c) || !take_number(&c, 10, &start))
 		return -EBADMSG;
+	/* The first thread may have ended before the others. */
+	stat.has_ended = stat.state == 'X' || (stat.state == 'Z' && threads <= 1);
 	take_comm(open + 1, (size_t)(close - open - 1), flags, &stat);
 	stat.start = start;
 	*ret = stat;

@@ -16,6 +16,7 @@ struct proc_stat {
 	char comm[RECORD_COMM_SIZE]; /* NUL-padded; of a kernel worker without what it works on */
 	uint64_t start;              /* ticks since the system started, of 10 ms */
 	bool is_kernel;
+	bool has_ended;              /* with all its threads: only its exit status is still there */
 };
 /* Returns 0 or -EBADMSG. */
 int proc_stat_parse(const char *text, size_t size, struct proc_stat *ret);

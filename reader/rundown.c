@@ -58,6 +58,8 @@ static int look(int folder, struct subject *ret)
 	r = proc_stat_parse(text, (size_t)n, &subject.stat);
 	if (r < 0)
 		return r;
+	if (subject.stat.has_ended)
+		return -ESRCH;
 	n = proc_file_peek(folder, "status", text, sizeof(text));
 	if (n < 0)
 		return n;
@@ -82,8 +84,6 @@ static uint16_t flags_of(const struct subject *subject)
 		flags |= STATE_KERNEL;
 	if (subject->status.no_new_ids)
 		flags |= STATE_NO_NEW_IDS;
-	if (subject->stat.state == 'Z' || subject->stat.state == 'X')
-		flags |= STATE_ZOMBIE;
 	return flags;
 }
 

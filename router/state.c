@@ -266,7 +266,7 @@ static void capture_answer(struct router *router, struct state_work *work)
 
 static void snap(struct router *router, struct state_work *work)
 {
-	if (tasks_copy_all(&router->fanout.tasks, work->scoped, work->uid, work->due, &work->snapshot) < 0)
+	if (tasks_copy_all(&router->fanout.tasks, work->due, &work->snapshot) < 0)
 		log_error("no memory for a copy of the tasks");
 	work->snapped = true;
 }

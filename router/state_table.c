@@ -198,12 +198,21 @@ static int complete(const struct state_table_of *what, bool *found)
 	return r;
 }
 
+/* What was read is what the reader lets the user see; what was gone by then has to be proven to be theirs. */
+static void keep_own(const struct state_table_of *what, bool *found)
+{
+	for (size_t i = 0; what->scoped && i < what->snapshot->count; i++)
+		found[i] = tasks_owner(what->tasks, &what->snapshot->copies[i].task, what->due, what->uid);
+}
+
 /* One that wasn't found later, and whose end no event has told, had ended before. */
 static bool lives(const struct state_table_of *what, const struct tasks_copy *copy, bool found)
 {
-	const struct task *now = found ? NULL : tasks_find_slow(what->tasks, copy->task.tid);
+	const struct task *now = found || what->scoped ? NULL : tasks_find_slow(what->tasks, copy->task.tid);
 
-	return found || what->scoped || !now || now->flags & TASK_DEAD || now->start != copy->task.start;
+	if (found || what->scoped)
+		return found;
+	return !now || now->flags & TASK_DEAD || now->start != copy->task.start;
 }
 
 /* Threads that were read and that nobody knows of, now that the stream is further than the reading: whoever made them is
@@ -257,6 +266,8 @@ int state_table_make(const struct state_table_of *what)
 		found = calloc(what->snapshot->count + 1, sizeof(*found));
 	if (r == 0 && !found)
 		r = -ENOMEM;
+	if (r == 0)
+		keep_own(what, found);
 	if (r == 0)
 		r = complete(what, found);
 	if (r == 0) {

@@ -411,6 +411,17 @@ static void bury(struct tasks *tasks, uint64_t time, int32_t tid)
 	tasks->dead[i].time = time;
 }
 
+static bool any_lives(const struct tasks *tasks, const struct process *process)
+{
+	for (size_t i = 0; process->references > 1 && i < tasks->room; i++) {
+		const struct task *task = &tasks->places[i];
+
+		if (task->tid != -1 && task->process == process && !(task->flags & TASK_DEAD))
+			return true;
+	}
+	return false;
+}
+
 void tasks_exit(struct tasks *tasks, uint64_t time, int32_t tid, int last)
 {
 	struct task *task = tasks_find_slow(tasks, tid);
@@ -420,7 +431,7 @@ void tasks_exit(struct tasks *tasks, uint64_t time, int32_t tid, int last)
 		return;
 	note(task, time);
 	task->flags |= TASK_DEAD;
-	if (process && (last > 0 || (last < 0 && process->references == 1)))
+	if (process && (last > 0 || (last < 0 && !any_lives(tasks, process))))
 		process->flags |= PROCESS_DEAD;
 	bury(tasks, time, tid);
 }
@@ -577,7 +588,15 @@ static void copy_one(struct tasks *tasks, const struct task *task, struct tasks_
 	(void)text_share(ret->process.cgroup_path);
 }
 
-int tasks_copy_all(struct tasks *tasks, bool scoped, uint32_t uid, uint64_t time, struct tasks_snapshot *ret)
+/* A process lives as long as any of its threads, also when the first has ended. */
+static bool lives(const struct task *task)
+{
+	const struct process *process = task->process;
+
+	return !(task->flags & TASK_DEAD) || (process && process->pid == task->tid && !(process->flags & PROCESS_DEAD));
+}
+
+int tasks_copy_all(struct tasks *tasks, uint64_t time, struct tasks_snapshot *ret)
 {
 	struct tasks_snapshot snapshot = { .copies = calloc(tasks->count + 1, sizeof(*snapshot.copies)) };
 
@@ -587,8 +606,7 @@ int tasks_copy_all(struct tasks *tasks, bool scoped, uint32_t uid, uint64_t time
 		const struct task *task = &tasks->places[i];
 
 		/* Id 0 is no thread: what a CPU does when there is none. */
-		if (task->tid > 0 && !(task->flags & TASK_DEAD) && task->since <= time &&
-			(!scoped || tasks_owner(tasks, task, time, uid)))
+		if (task->tid > 0 && lives(task) && task->since <= time)
 			copy_one(tasks, task, &snapshot.copies[snapshot.count++]);
 	}
 	qsort(snapshot.copies, snapshot.count, sizeof(*snapshot.copies), by_tid);

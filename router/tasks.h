@@ -199,9 +199,8 @@ struct tasks_snapshot {
 	size_t count;
 };
 
-/* Copies all threads that live; `scoped`: only those that are proven to be the user's (tasks_owner) at that time.
- * Returns 0 or -ENOMEM. */
-int tasks_copy_all(struct tasks *tasks, bool scoped, uint32_t uid, uint64_t time, struct tasks_snapshot *ret);
+/* Copies all threads that live at that time. Returns 0 or -ENOMEM. */
+int tasks_copy_all(struct tasks *tasks, uint64_t time, struct tasks_snapshot *ret);
 void tasks_snapshot_release(struct tasks_snapshot *snapshot);
 /* Adds one that was read; afterwards they have to be sorted again. Returns 0 or -ENOMEM. */
 int tasks_snapshot_add(struct tasks_snapshot *snapshot, const struct task_read *read);

@@ -52,7 +52,6 @@ enum state_flag {
 	STATE_NO_NEW_IDS = 1 << 4, /* no_new_privs */
 	STATE_EXE = 1 << 5,        /* the executable is known */
 	STATE_CGROUP = 1 << 6,     /* the cgroup is known */
-	STATE_ZOMBIE = 1 << 7,     /* ended, and its parent has not yet asked how */
 };
 
 struct state_record {

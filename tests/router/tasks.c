@@ -264,14 +264,12 @@ static void test_a_snapshot_stays_as_it_was(void **state)
 	learn(tasks, 20, "root's", 0, NOW);
 	do_fork(tasks, 10, 11, 0, NOW + 1);
 	tasks_exit(tasks, NOW + 2, 11, 1);
-	assert_int_equal(tasks_copy_all(tasks, true, 1000, NOW + 2, &snapshot), 0);
+	assert_int_equal(tasks_copy_all(tasks, NOW + 2, &snapshot), 0);
 	assert_int_equal(tasks_exec(tasks, NOW + 3, 10, 10, "/bin/su", 7), 0);
-	assert_int_equal(snapshot.count, 1);
-	assert_null(tasks_snapshot_find(&snapshot, 20));
-	assert_string_equal(tasks_snapshot_find(&snapshot, 10)->process.exe->bytes, "/bin/shell");
-	tasks_snapshot_release(&snapshot);
-	assert_int_equal(tasks_copy_all(tasks, false, 0, NOW + 2, &snapshot), 0);
 	assert_int_equal(snapshot.count, 2);
+	assert_null(tasks_snapshot_find(&snapshot, 11));
+	assert_true(tasks_owner(tasks, &tasks_snapshot_find(&snapshot, 10)->task, NOW + 2, 1000));
+	assert_string_equal(tasks_snapshot_find(&snapshot, 10)->process.exe->bytes, "/bin/shell");
 	tasks_snapshot_release(&snapshot);
 }
 
