@@ -58,7 +58,7 @@ static void answer_attached(struct router *router, struct consumer *consumer, ui
 	}
 	consumer->state = attached.status ? CONSUMER_GREETED : CONSUMER_READY;
 	if (consumer->state == CONSUMER_READY && (consumer->flags & ATTACH_PROCESS))
-		router->fanout.tasks.asks++;
+		tasks_ask(&router->fanout.tasks);
 	if (consumer->state == CONSUMER_READY && router->stream.clock.mono) {
 		outlet_clock(&consumer->outlet, &router->stream.clock);
 		fanout_touch(&router->fanout, &consumer->outlet);
