@@ -166,7 +166,7 @@ static int reuse(unsigned long rounds, unsigned long first)
 			unsigned long round;
 			pid_t id;
 		} ask = { round, id };
-		pid_t child;
+		pid_t child = -1;
 
 		if (write(asks[i][1], &ask, sizeof(ask)) != sizeof(ask) || read(answers[i][0], &child, sizeof(child)) != sizeof(child))
 			die("ask");
