@@ -28,12 +28,18 @@ static int fail(struct tracedir_problem *problem, int error, const char *what, c
 	return error;
 }
 
+/* Returns 1 (made), 0 (it was there) or -errno. */
 static int make_folder(int at, const char *path)
 {
+	int r;
+
 	/* The mode is set by hand, so that no umask closes the way to the sockets. */
 	if (mkdirat(at, path, 0755) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	return fchmodat(at, path, 0755, 0) < 0 ? -errno : 0;
+	r = fchmodat(at, path, 0755, 0) < 0 ? -errno : 1;
+	if (r < 0)
+		(void)unlinkat(at, path, AT_REMOVEDIR);
+	return r;
 }
 
 /* The holder removes the folder before it lets go of the lock: what was locked must still be what
@@ -49,7 +55,7 @@ static int still_there(const struct session_dir *dir)
 	return held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-static int lock_folder(struct session_dir *dir, struct tracedir_problem *problem)
+static int lock_folder(struct session_dir *dir, bool *ret_made, struct tracedir_problem *problem)
 {
 	pid_t holder = 0;
 	int r;
@@ -58,6 +64,7 @@ static int lock_folder(struct session_dir *dir, struct tracedir_problem *problem
 		r = make_folder(dir->parent, dir->name);
 		if (r < 0)
 			return fail(problem, r, "making of folder", dir->path);
+		*ret_made = r;
 		dir->dir = openat(
 			dir->parent, dir->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (dir->dir < 0 && errno == ENOENT)
@@ -98,6 +105,7 @@ int session_dir_open(const char *directory, const char *session, struct session_
 {
 	struct session_dir dir = SESSION_DIR_NONE;
 	char real[PATH_MAX];
+	bool made = false;
 	int n, r = make_folder(AT_FDCWD, directory);
 
 	if (r < 0)
@@ -111,8 +119,11 @@ int session_dir_open(const char *directory, const char *session, struct session_
 		return fail(ret_problem, -ENAMETOOLONG, "folder", directory);
 	dir.parent = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = dir.parent < 0 ? fail(ret_problem, -errno, "opening of folder", real)
-			   : lock_folder(&dir, ret_problem);
+			   : lock_folder(&dir, &made, ret_problem);
 	if (r < 0) {
+		/* Another's holds sockets, or is seen to be gone by the other. */
+		if (made)
+			(void)unlinkat(dir.parent, dir.name, AT_REMOVEDIR);
 		session_dir_release(&dir);
 		return r;
 	}

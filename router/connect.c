@@ -51,8 +51,11 @@ static int drop_privileges(struct router *router)
 {
 	int r = process_notify_open(&router->notify_fd);
 
-	if (r < 0)
-		log_warning("NOTIFY_SOCKET: %s", strerror(-r));
+	/* Whoever waits for the word would wait for ever. */
+	if (r < 0) {
+		log_error("NOTIFY_SOCKET: %s", strerror(-r));
+		return EXIT_FAILED;
+	}
 	r = confine_router(router->options.uid, router->options.gid, router->options.confinement);
 	return r < 0 ? EXIT_FAILED : EXIT_DONE;
 }

@@ -26,6 +26,8 @@
  * counts come behind the removal of probes, which takes the kernel a grace period each. */
 #define END_PATIENCE_NS 5000000000U
 /* How long a new router waits for the consumers of the last one. */
+/* Out of descriptors: one may be free again that others on the machine had. */
+#define ACCEPT_AGAIN_NS 1000000000U
 #define RETURN_PATIENCE_NS 3000000000U
 
 static uint64_t clock_ns(clockid_t clock)
@@ -122,6 +124,7 @@ static void accept_consumers(struct router *router)
 				log_warning("out of descriptors: new consumers wait");
 				(void)epoll_ctl(router->epoll_fd, EPOLL_CTL_DEL, router->listen_fd, NULL);
 				router->paused_accept = true;
+				router->accept_again = router_now() + ACCEPT_AGAIN_NS;
 			} else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 				log_warning("accepting a consumer: %s", strerror(errno));
 			}
@@ -232,7 +235,18 @@ static int wake_others(struct router *router, int sleep)
 }
 
 /* How long the loop may sleep (ms, -1: for ever). */
-static int sleep_time(struct router *router)
+/* Who waits to be let in is looked at when a consumer has left, and from time to time. */
+static void resume_accept(struct router *router, bool one_left)
+{
+	if (!router->paused_accept || (!one_left && router_now() < router->accept_again))
+		return;
+	if (watch(router, router->listen_fd, &router->listen_fd) == 0)
+		router->paused_accept = false;
+	else
+		router->accept_again = router_now() + ACCEPT_AGAIN_NS;
+}
+
+static int stream_sleep(struct router *router)
 {
 	if (router->ending)
 		return ms_until(router->end_deadline);
@@ -244,6 +258,16 @@ static int sleep_time(struct router *router)
 	if (router->stream.stalled)
 		return -1;
 	return pool_reader_prepare_sleep(&router->pool) ? state_sleep(router) : 0;
+}
+
+static int sleep_time(struct router *router)
+{
+	int sleep = stream_sleep(router), again;
+
+	if (!router->paused_accept)
+		return sleep;
+	again = ms_until(router->accept_again);
+	return sleep >= 0 && sleep < again ? sleep : again;
 }
 
 static bool finished(struct router *router)
@@ -293,11 +317,9 @@ static int loop(struct router *router)
 			stop_now(router);
 		give_up_waiting(router);
 		fanout_publish(&router->fanout);
-		if (router->sweep) {
+		resume_accept(router, router->sweep);
+		if (router->sweep)
 			consumer_sweep(router);
-			if (router->paused_accept && watch(router, router->listen_fd, &router->listen_fd) == 0)
-				router->paused_accept = false;
-		}
 	}
 	return 0;
 }

@@ -54,6 +54,7 @@ struct router {
 	 * nothing goes by while nobody has a trace for it; the kernel's rings hold what comes meanwhile. */
 	uint32_t awaited;             /* consumers that have not come back yet */
 	uint64_t await_deadline;      /* ns, CLOCK_MONOTONIC: those that are not back by then have left */
+	uint64_t accept_again; /* ns, when it is tried again */
 	bool paused_accept;           /* out of descriptors: the listener is out of the loop until one is free */
 	bool ending;                  /* the stream has ended: consumers are told, then the router goes */
 	bool ended;                   /* they have been told */

@@ -106,15 +106,22 @@ static void observation_end_command(struct observation *o)
 		command_signal(o->intake.command, SIGTERM);
 }
 
+static int worse(int a, int b)
+{
+	return a != 0 ? a : b;
+}
+
 /* A replay that was stopped before its end has no rest that anybody wants. */
 static void observation_take_rest(struct observation *o)
 {
 	if (o->intake.over || attachment_replays(&o->attachment))
 		return;
-	if (attachment_enable(&o->attachment, false) != 0)
+	/* Events that could not be stopped are no reason to keep those back that have come. */
+	o->intake.status = worse(o->intake.status, attachment_enable(&o->attachment, false));
+	if (o->attachment.unanswered)
 		return;
 	if (tfan_flush(o->attachment.tfan) < 0) {
-		(void)message_failure(tfan_failure(o->attachment.tfan), NULL);
+		o->intake.status = worse(o->intake.status, message_failure(tfan_failure(o->attachment.tfan), NULL));
 		return;
 	}
 	intake_drain(&o->intake);
@@ -190,11 +197,6 @@ static int observation_finish_output(struct observation *o)
 	(void)writer_flush(&o->writer);
 	intake_check_output(&o->intake);
 	return o->intake.status;
-}
-
-static int worse(int a, int b)
-{
-	return a != 0 ? a : b;
 }
 
 /* After everything of the session is gone, so that a command that runs on holds nothing. Who sends a second signal wants their
