@@ -64,14 +64,18 @@ int facts_blob(const struct facts *facts, const char *name)
 		       : segment_blob_create(name, facts->data ? facts->data : "", facts->size);
 }
 
-/* Adds a file of tracefs; one that this kernel lacks is left out. */
+/* Adds a file of tracefs; one that this kernel or a CPU lacks is left out. */
 static void add_file(struct facts *facts, int folder, const char *path, uint32_t fact, uint32_t id)
 {
 	CLEANUP_FREE char *data = NULL;
 	size_t size;
+	int r = tracedir_read(folder, path, &data, &size);
 
-	if (!tracedir_read(folder, path, &data, &size))
+	if (r == 0)
 		facts_add(facts, fact, id, data, size);
+	/* Without it everything else would be taken for something that it is not. */
+	else if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+		facts->error = facts->error ? facts->error : r;
 }
 
 int facts_of_kernel(const struct instance *instance)

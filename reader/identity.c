@@ -8,23 +8,32 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static bool find_user(const char *name, uid_t *ret)
+/* The databases say nothing of why they don't answer but by errno, which is 0 or one of several for a name that they don't
+ * have. */
+static int why_missing(int error)
 {
-	const struct passwd *user = getpwnam(name);
+	return error == ENOMEM || error == EMFILE || error == ENFILE || error == EIO ? -error : -ENOENT;
+}
+
+static int find_user(const char *name, uid_t *ret)
+{
+	const struct passwd *user;
 	char *end;
 	unsigned long number;
 
+	errno = 0;
+	user = getpwnam(name);
 	if (user) {
 		*ret = user->pw_uid;
-		return true;
+		return 0;
 	}
 	if (!isdigit((unsigned char)*name))
-		return false;
+		return why_missing(errno);
 	number = strtoul(name, &end, 10);
 	if (*end || number >= (uid_t)-1)
-		return false;
+		return -ENOENT;
 	*ret = (uid_t)number;
-	return true;
+	return 0;
 }
 
 static int resolve_router(
@@ -37,10 +46,10 @@ static int resolve_router(
 	}
 	if (options->router_user) {
 		*ret_missing = options->router_user;
-		return find_user(options->router_user, ret) ? 0 : -ENOENT;
+		return find_user(options->router_user, ret);
 	}
 	*ret_missing = "nobody";
-	return find_user("tracefan-router", ret) || find_user("nobody", ret) ? 0 : -ENOENT;
+	return find_user("tracefan-router", ret) == 0 ? 0 : find_user("nobody", ret);
 }
 
 int identity_resolve(const struct reader_options *options, uid_t *ret_router,
@@ -49,13 +58,18 @@ int identity_resolve(const struct reader_options *options, uid_t *ret_router,
 	const char *name = options->group ? options->group : "tracefan";
 	/* Who isn't root can give a socket to a group only if they are in it, so they have to ask
 	 * for one. */
-	const struct group *group = options->group || geteuid() == 0 ? getgrnam(name) : NULL;
-	struct policy policy = { .has_group = group != NULL };
+	bool looked = options->group || geteuid() == 0;
+	const struct group *group = NULL;
+	struct policy policy = { 0 };
 
+	errno = 0;
+	if (looked)
+		group = getgrnam(name);
 	if (!group && options->group) {
 		*ret_missing = options->group;
-		return -ENOENT;
+		return why_missing(errno);
 	}
+	policy.has_group = group != NULL;
 	if (group) {
 		policy.group = group->gr_gid;
 		(void)snprintf(policy.group_name, sizeof(policy.group_name), "%s", name);

@@ -317,8 +317,11 @@ int reader_start(struct reader *reader)
 	int r = identity_resolve(reader->options, &reader->router_uid, &reader->policy, &missing);
 
 	if (r < 0) {
-		log_error("no such user or group: %s", missing);
-		reader->status = EXIT_USAGE;
+		if (r == -ENOENT)
+			log_error("no such user or group: %s", missing);
+		else
+			log_error("looking up %s: %s", missing, strerror(-r));
+		reader->status = r == -ENOENT ? EXIT_USAGE : EXIT_FAILED;
 		return r;
 	}
 	r = start_policy(reader);
