@@ -174,6 +174,8 @@ static const struct {
 	{ CONTROL_EXPLAIN, sizeof(struct control_id), 1 << ATTACHED },
 	{ CONTROL_RESUMED, sizeof(struct control_id), 1 << ATTACHED },
 	{ CONTROL_ROOM, sizeof(struct control_id), 1 << ATTACHED },
+	/* With a refusal: none but a reader has that to ask. */
+	{ CONTROL_READER, sizeof(struct control_id), 1 << CONNECTED },
 };
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
