@@ -6,12 +6,14 @@ usage: package.py FOLDER     (of the .deb files)
 import json
 import os
 import pathlib
+import select
 import shutil
 import subprocess
 import sys
 import unittest
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = pathlib.Path(sys.argv[1]).resolve()
 sys.path.insert(0, str(TREE / "tests" / "integration"))
 import harness  # noqa: E402
@@ -87,6 +89,62 @@ class Package(harness.TestCase):
         subprocess.run(["systemd-tmpfiles", f"--root={self.root}", "--create", "tracefan.conf"], check=True, capture_output=True,
                        umask=0o077)
         self.assertEqual((self.root / "run/tracefan").stat().st_mode & 0o7777, 0o755)
+
+    def test_as_services(self):
+        """By a systemd of its own, which has no other units."""
+        harness.require_tracefs()
+        systemd = pathlib.Path("/lib/systemd/systemd")
+        if not systemd.exists() or not shutil.which("systemd-sysusers"):
+            self.skipTest("systemd isn't installed")
+        if (harness.TRACEFS / "instances" / "tracefan-default").exists():
+            self.skipTest("a session called default is running")
+        out = pathlib.Path(self.folder, "out")
+        (out / "box").mkdir(parents=True)
+        script = out / "services.sh"
+        script.write_bytes((HERE / "services.sh").read_bytes())
+        here = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc"]
+        if subprocess.run([*here, "true"], capture_output=True).returncode:
+            self.skipTest("namespaces can't be made here")
+        group = f"test-tracefan-{os.getpid()}"
+        self.addCleanup(self.remove_cgroup, group, out / "box")
+        os.mkfifo(out / "done")
+        done = os.open(out / "done", os.O_RDWR | os.O_CLOEXEC)
+        self.addCleanup(os.close, done)
+        box = harness.Process([*here, "bash", HERE / "box.sh", self.root, out, script, group])
+        pidfd = os.pidfd_open(box.pid)
+        self.addCleanup(os.close, pidfd)
+        select.select([done, pidfd], [], [], harness.PATIENCE)
+        self.end_box(box)
+        log, units = (self.read(out / name) for name in ("log", "units"))
+        if not log:
+            self.skipTest(f"systemd can't be run in a box here: {(box.out + box.err).strip()[-300:]}")
+        said = dict(line.partition(": ")[::2] for line in log.splitlines() if ": " in line)
+        self.maxDiff = None
+        self.assertEqual(said, {
+            "started": "running running", "reader-user": "root", "router-user": "tracefan-router",
+            "reader-capabilities": "0" * 16, "router-capabilities": "0" * 16, "reader-tracefs": "0", "router-tracefs": "0",
+            "traced": "1", "router-killed": "running running", "traced-by-the-next-router": "1",
+            "reader-killed": "running running", "traced-by-the-next-reader": "1", "stopped": "dead dead",
+            "results": "success success", "left": "", "end": "yes"}, f"{log}\n{units}")
+
+    @staticmethod
+    def end_box(box):
+        """With its first process end all others, and then that one."""
+        firsts = [os.pidfd_open(pid) for pid, parent in harness.parents().items() if parent == box.pid]
+        box.kill()
+        for first in firsts:
+            select.select([first], [], [], harness.PATIENCE)
+            os.close(first)
+
+    @staticmethod
+    def remove_cgroup(group, folder):
+        """The kernel's, which outlives the box."""
+        subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t cgroup2 cgroup2 "$1" && find "$1/$2" -depth -type d -exec rmdir {} +',
+                        "sh", folder, group], capture_output=True)
+
+    @staticmethod
+    def read(path):
+        return path.read_text(errors="replace") if path.exists() else ""
 
 
 if __name__ == "__main__":
