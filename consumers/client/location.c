@@ -3,6 +3,7 @@
 #include "consumers/client/connection.h"
 #include "consumers/client/elf.h"
 #include "consumers/client/fetch.h"
+#include "consumers/client/kernel_symbols.h"
 #include "consumers/client/near.h"
 #include "consumers/client/probe_spec.h"
 #include "consumers/client/usdt.h"
@@ -132,6 +133,36 @@ static int resolve_in_file(struct tfan *tfan, struct location *location)
 	return at(tfan, rc, spec->symbol_position);
 }
 
+static bool is_kernel_place(const struct probe_spec *spec)
+{
+	return spec->kind == PROBE_KPROBE || spec->kind == PROBE_KRETPROBE;
+}
+
+/* Older kernels take the first of several functions of one name, which is as likely as not another than the one that is
+ * meant; newer ones refuse, and don't say which there are. */
+static int check_unique(struct tfan *tfan, const struct location *location)
+{
+	const char *symbol = location->spec.symbol;
+	struct kernel_symbols symbols;
+	size_t inside;
+	int rc;
+
+	kernel_symbols_find(&symbols, symbol, false);
+	if (symbols.count < 2)
+		return 0;
+	inside = symbols.count - symbols.module_count;
+	rc = failure_set(&tfan->failure, TFAN_LOCATION, ENOTUNIQ, location->spec.symbol_position,
+		"the kernel has %zu functions named \"%s\"", symbols.count, symbols.name);
+	if (!symbols.module_count || symbols.module[0]) {
+		failure_append(&tfan->failure, ", and can't tell them apart");
+		return rc;
+	}
+	failure_append(&tfan->failure, inside ? ", %zu of them in no module; the others:" : "; say which:", inside);
+	for (size_t i = 0; i < symbols.module_count && i < KERNEL_SYMBOLS_MODULES; i++)
+		failure_append(&tfan->failure, " %s:%s", symbols.modules[i], symbols.name);
+	return rc;
+}
+
 /* What a typed trace's table adds to the place's own arguments, and its condition, stand nowhere in the user's text. */
 static int add_plan(struct tfan *tfan, struct location *location, const struct shape_plan *plan)
 {
@@ -176,6 +207,9 @@ int location_find(struct tfan *tfan, const char *probe, const struct shape_plan 
 	rc = parse(tfan, location, probe, plan);
 	if (rc == 0 && probe_spec_in_file(location->spec.kind))
 		rc = resolve_in_file(tfan, location);
+	/* What was recorded is known by its name alone. */
+	if (rc == 0 && is_kernel_place(&location->spec) && !tfan->session.is_recorded)
+		rc = check_unique(tfan, location);
 	if (rc) {
 		location_free(location);
 		return rc;
@@ -268,6 +302,17 @@ static void add_near_tracepoints(struct tfan *tfan, const struct location *locat
 	failure_append(&tfan->failure, "%s", near_text(&near, words, sizeof(words)));
 }
 
+static void add_near_functions(struct tfan *tfan, const struct location *location)
+{
+	struct kernel_symbols symbols;
+	char words[512];
+
+	kernel_symbols_find(&symbols, location->spec.symbol, true);
+	if (!symbols.count)
+		failure_append(&tfan->failure, "; the kernel has no function of this name%s",
+			near_text(&symbols.near, words, sizeof(words)));
+}
+
 /* Says which argument it was where the position can't. */
 static void name_argument(struct tfan *tfan, const struct location *location, const struct control_create *request,
 	int packed)
@@ -302,6 +347,8 @@ int location_refused(struct tfan *tfan, const struct location *location, const s
 		failure->position = spec->symbol_position;
 		if (spec->kind == PROBE_TRACEPOINT || spec->kind == PROBE_EVENT)
 			add_near_tracepoints(tfan, location);
+		if (is_kernel_place(spec) && !tfan->session.is_recorded)
+			add_near_functions(tfan, location);
 		break;
 	default:
 		break;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Wrong input ends with the status and message of the contract, before anything was enabled or run."""
+import collections
 import os
 import pathlib
 
@@ -37,8 +38,16 @@ class WrongInput(harness.TestCase):
         self.refused(USAGE, "never", *GOOD, "--overflow", "never")
         self.refused(USAGE, "big", *GOOD, "--ring", "big")
 
-    def test_arguments_where_nothing_fetches_them(self):
-        self.refused(USAGE, "no arguments", "-e", "tracepoint:sched:sched_process_exec name=$comm")
+    def test_functions_of_the_kernel(self):
+        """None of the name, and more than one."""
+        harness.require_file("kprobe_events", "kprobes")
+        self.refused(LOCATION, "no function of this name; did you mean .*vfs_read", "-e", "kprobe:vfs_raed")
+        functions = [line.split() for line in pathlib.Path("/proc/kallsyms").read_text().splitlines()]
+        names = collections.Counter(words[2] for words in functions if words[1] in "tT" and len(words) == 3)
+        twice = next((name for name, count in names.items() if count > 1 and name.isidentifier()), None)
+        if twice is None:
+            self.skipTest("this kernel has no two functions of one name")
+        self.refused(LOCATION, f'functions named "{twice}"', "-e", f"kprobe:{twice}")
 
     def test_a_router_without_a_session_leaves_its_input_alone(self):
         path = pathlib.Path(self.folder, "input")
