@@ -208,7 +208,7 @@ def filters_tracefan(events, filters, numbers):
     events = producer.calls * producer.processes
     with session("--buffer-size", str(events // producer.processes * NUMBERED_ROOM + (1 << 20))) as running:
         consumer = Consumer(running, events, [(f"{NUMBERED} if {text}",) for text in filters],
-                            ring=max(1 << 18, RING // len(filters)), unseen=False)
+                            ring=RING if numbers == 1 else max(1 << 18, RING // len(filters)), unseen=False)
         with running.halted():
             producer.run()
             before = running.spent()
