@@ -78,6 +78,12 @@ static struct trace trace_model(struct router *router, struct consumer *consumer
 	return model;
 }
 
+/* What nobody knows of the events of this session. A thread's process is known where all of them were read about. */
+static uint32_t lacking_facts(const struct router *router)
+{
+	return router->knows_processes ? 0 : FILTER_PROCESS;
+}
+
 /* Parses and binds a filter's text to what the router evaluates and what the kernel gets. 0 or -errno. */
 static int compile_filter(const struct route *route, const struct filter_environment *environment, const char *text,
 	struct filter_program **ret, struct filter_program **ret_kernel, struct filter_failure *ret_failure)
@@ -115,7 +121,6 @@ static uint32_t read_filter(const struct route *route, const char *name, const c
 	if (!text[strspn(text, " \t")])
 		return EXIT_DONE;
 	environment.probe = name;
-	environment.lacks = FILTER_TGID | FILTER_UID | FILTER_CGROUP;
 	environment.binary = route->event ? &route->event->schema : NULL;
 	r = compile_filter(route, &environment, text, ret, ret_kernel, &failure);
 	if (r == 0)
@@ -136,7 +141,10 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 	const struct control_probe_created *created = (const struct control_probe_created *)reply->bytes;
 	CLEANUP_FREE void *format = NULL;
 	struct route *route = NULL;
-	const struct filter_environment environment = { .flags = create->flags & CREATE_LENIENT ? FILTER_LENIENT : 0 };
+	const struct filter_environment environment = {
+		.flags = create->flags & CREATE_LENIENT ? FILTER_LENIENT : 0,
+		.lacks = lacking_facts(router),
+	};
 	struct trace model;
 	const char *what = "no memory";
 	size_t size = 0;
@@ -402,7 +410,7 @@ static int other_schemas(const struct router *router, const struct trace *trace,
 static uint32_t read_next_filter(const struct router *router, struct trace *trace, const struct control_set_filter *asked,
 	struct control_failure *ret_failure)
 {
-	struct filter_environment environment = { 0 };
+	struct filter_environment environment = { .lacks = lacking_facts(router) };
 	CLEANUP_FREE const struct schema *const *others = NULL;
 	int r = 0;
 

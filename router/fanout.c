@@ -136,6 +136,7 @@ static int route_make(struct fanout *fanout, struct catalog_event *event, const 
 			route->flags_offset = event->schema.fields[flags].offset;
 	}
 	route->seed = fanout->seed;
+	route->tasks = &fanout->tasks;
 	route->system = strdup(event ? event->system : "");
 	route->name = calloc(1, name->size + 1);
 	if (route->name && name->size)
@@ -468,9 +469,29 @@ static void tell_one(struct fanout *fanout, struct trace *trace, const struct ev
 		tell(fanout, trace, view);
 }
 
-static struct filter_event filter_event_of(const struct event_view *view)
+/* What is known of the process of an event's thread, be it proven or guessed. */
+static void add_process(struct fanout *fanout, const struct event_view *view, struct filter_event *event)
 {
-	return (struct filter_event){
+	const struct task *task = tasks_find(&fanout->tasks, view->pid, view->time);
+	const struct process *process = task ? task->process : NULL;
+
+	/* What a CPU does when there is nothing to do is in no table. */
+	if (view->pid == 0)
+		event->facts |= FILTER_TGID;
+	if (!process)
+		return;
+	event->facts |= FILTER_TGID | (task->flags & TASK_IDS ? FILTER_UID | FILTER_GID : 0) | (process->exe ? FILTER_EXE : 0) |
+			(process->cgroup_path ? FILTER_CGROUP : 0);
+	event->tgid = process->pid;
+	event->uid = task->ids.uid;
+	event->gid = task->ids.gid;
+	event->exe = process->exe ? process->exe->bytes : NULL;
+	event->cgroup = process->cgroup_path ? process->cgroup_path->bytes : NULL;
+}
+
+static struct filter_event filter_event_of(struct fanout *fanout, const struct route *route, const struct event_view *view)
+{
+	struct filter_event event = {
 		.payload = view->payload,
 		.size = view->payload_size,
 		.facts = FILTER_TID | (view->cpu != RECORD_CPU_NONE ? FILTER_CPU : 0) | (view->flags & RECORD_COMM ? FILTER_COMM : 0),
@@ -478,6 +499,10 @@ static struct filter_event filter_event_of(const struct event_view *view)
 		.cpu = view->cpu,
 		.comm = view->comm,
 	};
+
+	if (__builtin_expect((route->facts & FILTER_PROCESS) != 0, 0))
+		add_process(fanout, view, &event);
+	return event;
 }
 
 /* What an interrupt does is not the business of whom it interrupts: a packet of another's, say. What can't be known
@@ -497,7 +522,7 @@ static bool in_interrupt(const struct route *route, const struct event_view *vie
 static __attribute__((noinline)) void tell_owners(struct fanout *fanout, struct route *route, const struct event_view *view)
 {
 	const struct task *task = tasks_find(&fanout->tasks, view->pid, view->time);
-	const struct filter_event event = filter_event_of(view);
+	const struct filter_event event = filter_event_of(fanout, route, view);
 
 	/* A line that may be forged names any process. */
 	if (view->flags & RECORD_SUSPECT)
@@ -514,7 +539,7 @@ static __attribute__((noinline)) void tell_owners(struct fanout *fanout, struct 
 
 static __attribute__((noinline)) void tell_filtered(struct fanout *fanout, struct route *route, const struct event_view *view)
 {
-	const struct filter_event event = filter_event_of(view);
+	const struct filter_event event = filter_event_of(fanout, route, view);
 	void *const *users;
 	size_t count;
 

@@ -94,6 +94,8 @@ struct route {
 	bool special; /* there are others than plain ones */
 	struct trace *lone;         /* the only live trace with a filter, or NULL */
 	struct filter_index *index; /* all live traces with a filter, made with the first of them */
+	uint32_t facts;             /* enum filter_fact: what those look at */
+	struct tasks *tasks;        /* the fan-out's */
 	uint64_t seed;              /* of the index: the fan-out's */
 	uint32_t changing;          /* traces that wait or close */
 	/* Where its binary events have the thread's id, and how long they must be to have one; UINT32_MAX: none has. */

@@ -61,7 +61,11 @@ enum filter_fact {
 	FILTER_COMM = 1 << 3,
 	FILTER_UID = 1 << 4,
 	FILTER_CGROUP = 1 << 5,
+	FILTER_GID = 1 << 6,
+	FILTER_EXE = 1 << 7,
 };
+/* Those of the process, which the payload says nothing of. */
+#define FILTER_PROCESS (FILTER_TGID | FILTER_UID | FILTER_GID | FILTER_CGROUP | FILTER_EXE)
 
 #define FILTER_COMM_SIZE 16
 
@@ -72,9 +76,10 @@ struct filter_event {
 	int32_t tid;    /* the kernel's common_pid */
 	int32_t tgid;
 	uint32_t cpu;
-	uint32_t uid;
+	uint32_t uid, gid;
 	const char *comm;   /* FILTER_COMM_SIZE bytes, or fewer and a NUL */
 	const char *cgroup; /* path below the cgroup mount, NUL-terminated */
+	const char *exe;    /* the file that it executes, NUL-terminated */
 };
 
 enum filter_compile_flag {
@@ -98,7 +103,7 @@ struct filter_environment {
 	 * has been compiled. What only that can say of an event is true. NULL: this is not for
 	 * that. */
 	const struct schema *text;
-	uint32_t lacks; /* enum filter_fact: never known in this session. Using uid or cgroup is an
+	uint32_t lacks; /* enum filter_fact: never known in this session. Using uid and the like is an
 			 * error then; without FILTER_TGID, `pid` is the thread's id, as everywhere
 			 * in ftrace */
 	/* The kernel function that begins at or holds `address`, or (name not NULL) that is called

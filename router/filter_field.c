@@ -143,9 +143,12 @@ static const struct builtin builtins[] = {
 	{ "COMM", STRING(FROM_COMM, "COMM") },
 	{ "comm", STRING(FROM_COMM, "COMM") },
 	{ "pid", NUMBER(FROM_TGID, 4, true, NULL) },
+	{ "tgid", NUMBER(FROM_TGID, 4, true, NULL) },
 	{ "tid", NUMBER(FROM_TID, 4, true, "common_pid") },
 	{ "common_pid", NUMBER(FROM_TID, 4, true, "common_pid") },
 	{ "uid", NUMBER(FROM_UID, 4, false, NULL) },
+	{ "gid", NUMBER(FROM_GID, 4, false, NULL) },
+	{ "exe", STRING(FROM_EXE, NULL) },
 	{ "cgroup", STRING(FROM_CGROUP, NULL) },
 	{ "probe", STRING(FROM_PROBE, NULL) },
 };
@@ -292,6 +295,8 @@ uint32_t filter_field_fact(const struct filter_field *field)
 		[FROM_COMM] = FILTER_COMM,
 		[FROM_UID] = FILTER_UID,
 		[FROM_CGROUP] = FILTER_CGROUP,
+		[FROM_GID] = FILTER_GID,
+		[FROM_EXE] = FILTER_EXE,
 		[FROM_PROBE] = 0,
 	};
 
@@ -352,6 +357,9 @@ bool filter_field_other_number(
 	case FROM_UID:
 		*ret = event->uid;
 		return true;
+	case FROM_GID:
+		*ret = event->gid;
+		return true;
 	default:
 		return false;
 	}
@@ -409,6 +417,12 @@ bool filter_field_text(const struct filter_field *field, const struct filter_eve
 			return false;
 		*ret = event->cgroup;
 		*ret_size = strlen(event->cgroup);
+		return true;
+	case FROM_EXE:
+		if (!(event->facts & FILTER_EXE))
+			return false;
+		*ret = event->exe;
+		*ret_size = strlen(event->exe);
 		return true;
 	default:
 		return false;

@@ -36,6 +36,8 @@ enum filter_source {
 	FROM_COMM,
 	FROM_UID,
 	FROM_CGROUP,
+	FROM_GID,
+	FROM_EXE,
 	FROM_PROBE, /* known when the filter is compiled: no comparison ever holds it */
 };
 

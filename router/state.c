@@ -385,5 +385,6 @@ int state_start(struct router *router)
 		r = state_table_learn(&router->fanout.tasks, table, size, true);
 	if (r == 0 && table)
 		r = take_names(router, table, size);
+	router->knows_processes = r == 0 && table;
 	return r;
 }

@@ -105,9 +105,27 @@ static bool taking(const struct trace *trace)
 	return trace->stage == TRACE_LIVE || trace->stage == TRACE_CLOSING;
 }
 
+/* Whose ids are asked for has them read again whenever they are in doubt. */
+static void note_facts(struct route *route)
+{
+	static const uint32_t ids = FILTER_UID | FILTER_GID;
+	uint32_t facts = route->index ? filter_index_facts(route->index) : 0;
+	bool asked = route->facts & ids, asks;
+
+	for (uint32_t i = 0; i < route->owned_count; i++)
+		facts |= route->owned[i]->filter ? filter_program_facts(route->owned[i]->filter) : 0;
+	asks = facts & ids;
+	route->facts = facts;
+	if (asks && !asked && route->tasks->asks++ == 0)
+		route->tasks->query_all = true;
+	if (asked && !asks)
+		route->tasks->asks--;
+}
+
 /* The lone filtered trace is asked directly; with more of them the index is. */
 static void find_lone(struct route *route)
 {
+	note_facts(route);
 	route->lone = NULL;
 	if (!route->index || filter_index_count(route->index) != 1)
 		return;
@@ -130,6 +148,7 @@ static int enlist(struct trace *trace)
 
 	if (trace->own) {
 		route->owned[route->owned_count++] = trace;
+		note_facts(route);
 		return 0;
 	}
 	if (!trace->filter) {

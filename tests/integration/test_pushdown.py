@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The kernel's half of the filters: what nobody wants is not recorded, and nobody misses what he wants."""
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -280,6 +281,77 @@ class Talker:
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
+
+
+class Whose(harness.TestCase):
+    """Filters on the process behind a thread."""
+
+    OLD, NEW = 0x61000000, 0x62000000
+
+    def program(self, first, **more):
+        """workload_threads.c says which thread makes which of its three calls."""
+        talker = Talker([self.workload, str(first)], **more)
+        self.addCleanup(talker.kill)
+        return talker
+
+    def group(self):
+        """A cgroup of our own, or None where there is no unified hierarchy to write to."""
+        roots = [line.split()[1] for line in harness.read_lines(pathlib.Path("/proc/mounts")) if line.split()[2] == "cgroup2"]
+        folder = pathlib.Path(roots[0], f"tracefan-{os.getpid()}") if roots else None
+        try:
+            if folder:
+                folder.mkdir()
+                self.addCleanup(folder.rmdir)
+        except OSError:
+            return None
+        return folder
+
+    def check(self, source):
+        self.workload = harness.staged(self.folder, "workload_threads")
+        group = self.group()
+        old = self.program(self.OLD)
+        session = harness.Session(self.folder, "--source", source)
+        new = self.program(self.NEW, **harness.as_user(harness.USER_A, session.group.gr_gid))
+        exe = os.readlink(f"/proc/{old.process.pid}/exe")
+        all_old, all_new = ([first + i for i in range(3)] for first in (self.OLD, self.NEW))
+        wanted = {
+            f"tgid == {old.process.pid}": all_old,
+            f"tid == {old.process.pid}": [self.OLD, self.OLD + 2],
+            f"tgid == {new.process.pid} && tid != {new.process.pid}": [self.NEW + 1],
+            f"uid == {harness.USER_A}": all_new,
+            f"gid == {harness.USER_A} && uid != 0": all_new,
+            f'exe == "{exe}" && uid == 0': all_old,
+            f'!(exe == "{exe}")': [],
+        }
+        if group:
+            wanted[f"cgroup == /{group.name}"] = [self.OLD + 2]
+        consumers = {}
+        for i, text in enumerate(wanted):
+            gate = harness.Gate(self.folder, f"g{i}")
+            self.addCleanup(gate.close)
+            process = session.trace("-e", f"tracepoint:{GETPGID} if pid >= {self.OLD}", "-f", text, "-o", "json", gate=gate)
+            gate.wait(process)
+            consumers[text] = (process, gate)
+        for talker in (old, new):
+            talker.tell()
+            self.assertEqual(talker.hear(), "called")
+        if group:
+            (group / "cgroup.procs").write_text(str(old.process.pid))
+        for talker in (old, new):
+            talker.end()
+        for text, (process, gate) in consumers.items():
+            gate.open()
+            result = process.wait()
+            self.check_ended(result)
+            with self.subTest(text):
+                self.assertEqual(sorted(e["args"]["pid"] for e in result.of(GETPGID)), wanted[text])
+        self.assertEqual(session.stop(), (0, 0))
+
+    def test_raw(self):
+        self.check("raw")
+
+    def test_text(self):
+        self.check("text")
 
 
 class Changes(harness.TestCase):

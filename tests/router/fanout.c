@@ -592,6 +592,70 @@ static void another_filter_from_here_on(void **state)
 	expect_nothing(f);
 }
 
+/* ---- whose an event is ---- */
+
+/* A thread of process 7. */
+static void learn(struct fixture *f, int32_t tid, uint32_t uid)
+{
+	const struct task_read read = { .time = 5, .tid = tid, .pid = 7, .parent = 1, .has_ids = true,
+		.ids = { uid, uid, uid, 100, 100 }, .exe = "/bin/x", .exe_size = 6, .cgroup_path = "/a/b", .cgroup_size = 4,
+		.cgroup = 9 };
+
+	assert_int_equal(tasks_learn(&f->fanout.tasks, &read), 0);
+}
+
+static void a_filter_knows_the_process_of_a_thread(void **state)
+{
+	static const char *const filters[] = { "pid == 7", "uid == 1000", "gid == 100 && pid != 8", "exe $= /x",
+		"cgroup == /a/b && uid != 0", "!(pid == 8)" };
+	struct fixture *f = *state;
+
+	learn(f, 7, 1000);
+	learn(f, 1001, 1000);
+	for (size_t i = 0; i < ARRAY_SIZE(filters); i++) {
+		struct trace *trace = live_trace(f, 10 + i, 0, filters[i]);
+
+		emit(f, 10 + i, 0, 1);
+		emit(f, 10 + i, 0, 3);
+		(void)expect(f, 0, 10 + i, 1);
+		expect_nothing(f);
+		fanout_trace_remove(trace);
+	}
+	/* By itself, in the index. */
+	(void)live_trace(f, 1, 0, "uid == 0");
+	(void)live_trace(f, 2, 0, "uid == 1000");
+	emit(f, 20, 0, 1);
+	(void)expect(f, 0, 2, 1);
+	expect_nothing(f);
+}
+
+/* While somebody asks for users, those in doubt are read again; the first one has all read that are. */
+static void ids_in_doubt_are_read_again_for_filters(void **state)
+{
+	struct fixture *f = *state;
+	struct tasks *tasks = &f->fanout.tasks;
+	struct trace *first, *second;
+
+	learn(f, 7, 1000);
+	tasks_ids_changed(tasks, 6, 7);
+	assert_int_equal(tasks->query_count, 0);
+	first = live_trace(f, 1, 0, "uid == 0 || n == 3");
+	assert_true(tasks->query_all);
+	tasks->query_all = false;
+	second = live_trace(f, 2, 0, "gid == 0");
+	assert_false(tasks->query_all);
+	tasks_ids_changed(tasks, 7, 7);
+	assert_int_equal(tasks->query_count, 1);
+	fanout_trace_remove(first);
+	tasks_ids_changed(tasks, 8, 7);
+	assert_int_equal(tasks->query_count, 2);
+	fanout_trace_remove(second);
+	tasks_ids_changed(tasks, 9, 7);
+	assert_int_equal(tasks->query_count, 2);
+	(void)live_trace(f, 3, 0, "n == 3 && pid == 7");
+	assert_int_equal(tasks->asks, 0);
+}
+
 /* ---- the ledger ---- */
 
 /* A consumer that does not read loses its own events, told and counted; the other one loses nothing. */
@@ -1042,6 +1106,8 @@ int main(void)
 		TEST(another_filter_from_here_on),
 		TEST(only_events_of_the_owners_processes),
 		TEST(a_full_ring_is_its_own_loss),
+		TEST(a_filter_knows_the_process_of_a_thread),
+		TEST(ids_in_doubt_are_read_again_for_filters),
 		TEST(misses_of_a_probe_count_from_the_trace_on),
 		TEST(hits_are_recorded_or_kept_away),
 		TEST(all_events),

@@ -391,6 +391,15 @@ static const struct row own_rows[] = {
 	{ "uid != 0", "bcdf" },
 	{ "uid == 4294967295", "c" },
 	{ "uid >= 1000", "bcf" },
+	{ "tgid == 100", "ab" },
+	{ "tgid == 100 && pid != 100", "" },
+	{ "gid == 100", "b" },
+	{ "gid != 100", "acdf" },
+	{ "gid == 0xffffffff", "c" },
+	{ "exe == \"/usr/bin/bash\"", "a" },
+	{ "exe ^= /usr/bin/d", "bc" },
+	{ "!(exe ~ \"*bash\")", "bc" },
+	{ "exe != \"\"", "abc" },
 	{ "cgroup == \"/\"", "a" },
 	{ "cgroup ^= /system.slice/", "b" },
 	{ "cgroup ~ \"*.slice*\"", "bc" },
@@ -785,7 +794,7 @@ static void test_unknown_in_session(void **state)
 {
 	const struct samples *samples = *state;
 	const struct filter_environment poor = { .lacks =
-							 FILTER_TGID | FILTER_UID | FILTER_CGROUP };
+							 FILTER_PROCESS };
 	struct filter_program *program = NULL;
 	struct filter_failure failure;
 	struct filter_ast *ast;
@@ -898,6 +907,7 @@ static void test_facts(void **state)
 		{ "pid == 1", FILTER_TGID },
 		{ "CPU == 1 && comm == x", FILTER_CPU | FILTER_COMM },
 		{ "uid == 1 || cgroup == x", FILTER_UID | FILTER_CGROUP },
+		{ "gid == 1 || exe == x && tgid == 1", FILTER_GID | FILTER_EXE | FILTER_TGID },
 		{ "probe == x && uid == 1", 0 },
 	};
 	const struct samples *samples = *state;

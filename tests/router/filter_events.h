@@ -105,15 +105,17 @@ struct sample_values {
 	int32_t tid, tgid;
 	uint32_t cpu, uid;
 	const char *comm, *cgroup;
+	uint32_t gid;
+	const char *exe;
 };
 
 static const struct sample_values sample_values[SAMPLE_EVENTS] = {
 	{ 0, 0, 0, 0, 0, 0, 0, 0, 0, "bash", "/etc/passwd", "abc", 1, { 127, 0, 0, 1 }, 0, 0, 0, 0x1000, 100, 100, 0, 0,
-		"bash", "/" },
+		"bash", "/", 0, "/usr/bin/bash" },
 	{ 1, -1ULL, 1, -1ULL, 1, 1, -1ULL, 1, -1ULL, "sh", "/etc/shadow", "x y", 2, { 0, 0, 0, 0 }, 1, 1, 1, 0x1010, 200,
-		100, 1, 1000, "sh", "/system.slice/a.service" },
+		100, 1, 1000, "sh", "/system.slice/a.service", 100, "/usr/bin/dash" },
 	{ 255, -128ULL, 65535, -32768ULL, 0, UINT32_MAX, INT32_MIN, UINT64_MAX, INT64_MIN, "fifteen_letters", "", "it's",
-		7, { 255, 255, 255, 255 }, 3, 2, 2, 0x1fff, 300, 300, 2, UINT32_MAX, "x.sh", "/user.slice" },
+		7, { 255, 255, 255, 255 }, 3, 2, 2, 0x1fff, 300, 300, 2, UINT32_MAX, "x.sh", "/user.slice", UINT32_MAX, "/usr/bin/dash (deleted)" },
 	{ 128, 127, 32768, 32767, 1, 0x80000000, INT32_MAX, 1ULL << 63, INT64_MAX, "a*b?c[d]", "/tmp/x.so", "say \"hi\"",
 		0, { 1, 2, 3, 4 }, 0x10, 3, 0x100, 0x2000, 400, 400, 3, 33, "kworker/0:1", NULL },
 	{ 7, 7, 1000, 1000, 0, 1000000, -100ULL, (1ULL << 63) + 1, -4096ULL, "sixteen_letters!", NULL, "ABC", 1ULL << 63,
@@ -164,11 +166,15 @@ static inline void sample_make(struct samples *samples, size_t i)
 		.tgid = values->tgid,
 		.cpu = values->cpu,
 		.uid = values->uid,
+		.gid = values->gid,
+		.exe = values->exe,
 		.comm = values->comm,
 		.cgroup = values->cgroup,
 	};
 	if (values->comm)
-		sample->event.facts |= FILTER_COMM | FILTER_CPU | FILTER_TGID | FILTER_UID;
+		sample->event.facts |= FILTER_COMM | FILTER_CPU | FILTER_TGID | FILTER_UID | FILTER_GID;
+	if (values->exe)
+		sample->event.facts |= FILTER_EXE;
 	if (values->cgroup)
 		sample->event.facts |= FILTER_CGROUP;
 }

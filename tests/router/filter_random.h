@@ -73,6 +73,7 @@ static const struct random_field random_fields[] = {
 	{ "common_pid", 32, true },
 	{ "pid", 32, true },
 	{ "uid", 32, false },
+	{ "gid", 32, false },
 };
 
 #define RANDOM_FIELDS (sizeof(random_fields) / sizeof(random_fields[0]))
@@ -215,7 +216,7 @@ static inline void random_quoted(struct random_text *text, const char *string)
 
 static inline void random_string_test(struct random *random, struct random_text *text)
 {
-	static const char *const fields[] = { "name", "path", "rel", "raw", "COMM", "cgroup" };
+	static const char *const fields[] = { "name", "path", "rel", "raw", "COMM", "cgroup", "exe" };
 	static const char *const plain[] = { "==", "!=", "^=", "$=", "*=" };
 	static const char *const globs[] = { "~", "!~", "=" };
 	unsigned int kind = random_below(random, 9);
@@ -322,6 +323,8 @@ static inline void random_event(
 		.tgid = (int32_t)random_value(random, &(struct random_field){ "", 32, true }),
 		.cpu = random_below(random, 9),
 		.uid = (uint32_t)random_value(random, &(struct random_field){ "", 32, false }),
+		.gid = (uint32_t)random_value(random, &(struct random_field){ "", 32, false }),
+		.exe = RANDOM_PICK(random, random_strings),
 		.comm = RANDOM_PICK(random, random_strings),
 		.cgroup = RANDOM_PICK(random, random_strings),
 	};

@@ -92,7 +92,7 @@ static inline bool reference_number(const struct reference *reference, const cha
 	uint32_t word;
 
 	*ret_bits = field ? 8 * field->size : 32;
-	*ret_signed = field ? field->flags & SCHEMA_SIGNED : strcmp(name, "uid") != 0;
+	*ret_signed = field ? field->flags & SCHEMA_SIGNED : strcmp(name, "uid") != 0 && strcmp(name, "gid") != 0;
 	if (field && field->kind == SCHEMA_INTEGER) {
 		if (schema_read_integer(
 			    reference->schema, field, event->payload, event->size, &value))
@@ -110,6 +110,10 @@ static inline bool reference_number(const struct reference *reference, const cha
 		if (!(event->facts & FILTER_TGID))
 			return false;
 		value = (uint64_t)event->tgid;
+	} else if (!strcmp(name, "gid")) {
+		if (!(event->facts & FILTER_GID))
+			return false;
+		value = event->gid;
 	} else {
 		if (!(event->facts & FILTER_UID))
 			return false;
@@ -266,9 +270,9 @@ static inline bool reference_text(
 		out[size] = '\0';
 		return true;
 	}
-	if (!(event->facts & (*name == 'C' ? FILTER_COMM : FILTER_CGROUP)))
+	if (!(event->facts & (*name == 'C' ? FILTER_COMM : *name == 'e' ? FILTER_EXE : FILTER_CGROUP)))
 		return false;
-	from = *name == 'C' ? event->comm : event->cgroup;
+	from = *name == 'C' ? event->comm : *name == 'e' ? event->exe : event->cgroup;
 	size = strnlen(from, *name == 'C' ? FILTER_COMM_SIZE : 511);
 	memcpy(out, from, size);
 	out[size] = '\0';
@@ -364,7 +368,7 @@ static inline enum truth reference_test_mask(
 static inline enum truth reference_test(
 	const struct reference *reference, const struct ast_node *test)
 {
-	static const char *const strings[] = { "name", "path", "rel", "raw", "COMM", "cgroup" };
+	static const char *const strings[] = { "name", "path", "rel", "raw", "COMM", "cgroup", "exe" };
 	char name[512];
 
 	reference_copy(reference, test->field, name);
