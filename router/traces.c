@@ -116,8 +116,8 @@ static void note_facts(struct route *route)
 		facts |= route->owned[i]->filter ? filter_program_facts(route->owned[i]->filter) : 0;
 	asks = facts & ids;
 	route->facts = facts;
-	if (asks && !asked && route->tasks->asks++ == 0)
-		route->tasks->query_all = true;
+	if (asks && !asked)
+		tasks_ask(route->tasks);
 	if (asked && !asks)
 		route->tasks->asks--;
 }
