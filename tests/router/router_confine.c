@@ -1,10 +1,13 @@
 /* From inside the router's sandbox: what it must not be able to do, tried one by one. */
 #include "base/confine/confine_calls.h"
+#include "base/confine/confine_landlock.h"
 #include "router/confine.h"
 #include "tests/support/confined.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -117,7 +121,7 @@ static const struct attempt {
 
 static void refused(void **state)
 {
-	char log[4096];
+	char log[4096] = "";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
@@ -134,11 +138,95 @@ static void refused(void **state)
 
 static void its_work_is_not(void **state)
 {
-	char log[4096];
+	char log[4096] = "";
 
 	(void)state;
 	assert_int_equal(confined_try(enter, accept_consumer, log, sizeof(log)), 0);
 	assert_null(strstr(log, "table of permitted"));
+}
+
+/* ---- where the kernel lacks it ---- */
+
+/* Makes this kernel one without landlock (`number`: its first call), or without seccomp: both its doors. */
+static int lose(long number)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)number, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number == SYS_seccomp ? SYS_prctl : ~0U, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0;
+}
+
+static int enter_as(enum confine_mode mode)
+{
+	return geteuid() == 0 ? confine_router(NOBODY, NOBODY, mode) : confine_router(geteuid(), getegid(), mode);
+}
+
+static int without_landlock(void)
+{
+	return lose(SYS_landlock_create_ruleset) || enter_as(CONFINE_BEST_EFFORT);
+}
+
+static int without_seccomp(void)
+{
+	return lose(SYS_seccomp) || enter_as(CONFINE_BEST_EFFORT);
+}
+
+static int required_without_landlock(void)
+{
+	return lose(SYS_landlock_create_ruleset) || enter_as(CONFINE_REQUIRE) != -ENOSYS;
+}
+
+static int required_without_seccomp(void)
+{
+	return lose(SYS_seccomp) || enter_as(CONFINE_REQUIRE) == 0;
+}
+
+static int go_on(void)
+{
+	return 0;
+}
+
+static unsigned int lines_of(const char *log)
+{
+	unsigned int lines = 0;
+
+	for (; *log; log++)
+		lines += *log == '\n';
+	return lines;
+}
+
+static void the_kernel_lacks_it(void **state)
+{
+	struct confine_landlock landlock;
+	char log[4096] = "";
+
+	(void)state;
+	if (confine_landlock_open(&landlock) == 0) {
+		(void)close(landlock.ruleset);
+		/* Told once; the other layer holds. */
+		assert_int_equal(confined_try(without_landlock, go_on, log, sizeof(log)), 0);
+		assert_non_null(strstr(log, "going on without landlock"));
+		assert_int_equal(lines_of(log), 1);
+		assert_int_equal(confined_try(without_landlock, unix_socket, log, sizeof(log)), CONFINED_KILLED);
+		assert_int_equal(confined_try(without_seccomp, go_on, log, sizeof(log)), 0);
+		assert_non_null(strstr(log, "going on without seccomp"));
+		assert_int_equal(lines_of(log), 1);
+		if (!confine_calls_sanitizer_count)
+			assert_int_equal(confined_try(without_seccomp, open_file, log, sizeof(log)), EACCES);
+	}
+	assert_int_equal(confined_try(required_without_landlock, go_on, log, sizeof(log)), 0);
+	assert_non_null(strstr(log, "this kernel refuses landlock"));
+	assert_non_null(strstr(log, "best-effort"));
+	assert_int_equal(confined_try(required_without_seccomp, go_on, log, sizeof(log)), 0);
+	assert_non_null(strstr(log, "confinement is required"));
 }
 
 static int listen_somewhere(void **state)
@@ -156,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused),
 		cmocka_unit_test(its_work_is_not),
+		cmocka_unit_test(the_kernel_lacks_it),
 	};
 
 	return cmocka_run_group_tests(tests, listen_somewhere, NULL);
