@@ -161,14 +161,15 @@ int helper_watch(struct helper *helper, struct loop *loop)
 int helper_ask(struct helper *helper, const struct rundown_request *request, bool child, const struct helper_asker *asker)
 {
 	struct helper_message message = { .kind = HELPER_ASK, .child = child, .request = *request };
+	const size_t room = child ? HELPER_CHILDREN_MAX : HELPER_PENDING_MAX;
 	size_t i = 0;
 	int r;
 
 	if (helper->fd < 0)
 		return -ENOTCONN;
-	while (i < HELPER_PENDING_MAX && helper->pending[i].number)
+	while (i < room && helper->pending[i].number)
 		i++;
-	if (i == HELPER_PENDING_MAX)
+	if (i == room)
 		return -EBUSY;
 	message.number = ++helper->last_number;
 	r = helper_send(helper->fd, &message, NULL);

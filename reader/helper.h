@@ -16,6 +16,8 @@
 
 /* Rundowns that may be under way. */
 #define HELPER_PENDING_MAX 16
+/* Of these, for consumers; the rest is for the router's own. */
+#define HELPER_CHILDREN_MAX 12
 
 /* Who asked: the router of then may have been followed by another. */
 struct helper_asker {

@@ -125,6 +125,9 @@ static void work_fail(struct router *router, struct state_work *work, uint32_t s
 		capture_fail(router, work, status, failure);
 	else
 		log_debug("the state of processes: %s", failure->message);
+	/* Tried again, a while later. */
+	if (work->kind != WORK_CAPTURE && status != EXIT_MISSING)
+		router->fanout.tasks.query_all = true;
 	work_end(router, work);
 }
 
@@ -314,6 +317,15 @@ static int capture_scope(const struct consumer *consumer, struct state_work *wor
 	return 0;
 }
 
+static bool is_capturing(const struct router *router, const struct consumer *consumer)
+{
+	const struct state_work *work = router->state.works;
+
+	while (work && (work->kind != WORK_CAPTURE || work->consumer != consumer->number))
+		work = work->next;
+	return work;
+}
+
 void state_on_capture(struct router *router, struct consumer *consumer, struct control_message *message)
 {
 	const struct control_capture *asked = (const struct control_capture *)message->bytes;
@@ -325,6 +337,11 @@ void state_on_capture(struct router *router, struct consumer *consumer, struct c
 	if (router_recorded(router)) {
 		control_failure_set(&failure, ENODATA, -1, "a recording holds no state of processes: ask a live session");
 		answer_status(router, consumer, CONTROL_CAPTURE, message->header.cookie, EXIT_MISSING, &failure);
+		return;
+	}
+	if (is_capturing(router, consumer)) {
+		control_failure_set(&failure, EBUSY, -1, "the last state that was asked for has not come yet");
+		answer_status(router, consumer, CONTROL_CAPTURE, message->header.cookie, EXIT_BUSY, &failure);
 		return;
 	}
 	work = work_make(router, WORK_CAPTURE);
