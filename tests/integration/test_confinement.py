@@ -199,8 +199,10 @@ class FromInside(harness.TestCase):
     def test_the_reader(self):
         reader, refused = self.session.reader, f"returned {-errno.EACCES}"
         self.assertEqual(self.inject(reader, self.GETPID), f"returned {reader.pid}")
+        secret = pathlib.Path(self.folder, "secret")
+        secret.touch(mode=0o600)
         if self.has_landlock():
-            for path, flags in (("/etc/shadow", self.READ), (f"{harness.TRACEFS}/tracing_on", self.WRITE),
+            for path, flags in ((secret, self.READ), (f"{harness.TRACEFS}/tracing_on", self.WRITE),
                                 (f"{harness.TRACEFS}/trace_pipe", self.READ), ("/proc/sys/kernel/hostname", self.WRITE)):
                 with self.subTest(path=path):
                     self.assertEqual(self.inject(reader, self.OPENAT, self.HERE, f"@{path}", flags), refused)

@@ -78,6 +78,18 @@ class Documented(unittest.TestCase):
         self.assertEqual(sorted(in_example), sorted(keys))
 
 
+class Agreeing(unittest.TestCase):
+    def test_what_the_reader_writes_is_writable(self):
+        """The unit leaves it what its own table of files does."""
+        table = re.search(r"tracefs_kept\[\] = \{\n(.*?)\n\};", (TREE / "reader" / "sandbox.c").read_text(), re.S)[1]
+        written = {path for path, access in re.findall(r'\{ "(\w+)", ([\w| ]+),', table)
+                   if re.search("CONFINE_(WRITE|REMOVE)", access)}
+        self.assertGreater(len(written), 2)
+        tracing = "/sys/kernel/tracing/"
+        paths = [path.lstrip("-") for path in settings("reader", "ReadWritePaths").split()]
+        self.assertEqual({path[len(tracing):] for path in paths if path.startswith(tracing)}, written)
+
+
 class Confined(harness.TestCase):
     """The reader with the capabilities, limits and mounts that its unit leaves it."""
 
