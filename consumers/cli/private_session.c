@@ -3,6 +3,7 @@
 #include "base/exit_status.h"
 #include "consumers/cli/message.h"
 #include "consumers/cli/monotonic.h"
+#include "consumers/client/tracefan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -225,15 +226,50 @@ static int private_session_start_router(struct private_session *session, const s
 	return private_session_started(&session->router, r);
 }
 
+/* What of a session that lasts is there already: one of its daemons may have died. */
+struct private_session_found {
+	bool reader, router;
+};
+
+static struct private_session_found private_session_look(const struct private_session *session)
+{
+	struct private_session_found found = { .reader = false };
+	struct tfan_operator_status status;
+	struct tfan_operator *control;
+
+	if (tfan_operator_open(session->directory, session->name, &control) == 0 && tfan_operator_status(control, &status) == 0) {
+		found.reader = true;
+		found.router = status.router_pid != 0;
+	}
+	tfan_operator_close(control);
+	return found;
+}
+
+/* A reader that takes over from one that died has a router. */
+static int private_session_start_lasting(struct private_session *session, const struct private_session_config *config)
+{
+	struct private_session_found found = private_session_look(session);
+	int status = 0;
+
+	if (!found.reader || found.router) {
+		status = private_session_start_reader(session, config);
+		if (status == 0)
+			found = private_session_look(session);
+	}
+	return status == 0 && !found.router ? private_session_start_router(session, config) : status;
+}
+
 int private_session_start(struct private_session *session, const struct private_session_config *config)
 {
 	int status = private_session_name(session, config);
 
 	if (status == 0)
 		status = private_session_directory(session, config);
-	if (status == 0)
+	if (status == 0 && config->name)
+		status = private_session_start_lasting(session, config);
+	else if (status == 0)
 		status = private_session_start_reader(session, config);
-	if (status == 0)
+	if (status == 0 && !config->name)
 		status = private_session_start_router(session, config);
 	/* A reader that nobody owns has to be told. */
 	if (status != 0 && config->name && !daemon_ended(&session->reader))

@@ -2,7 +2,9 @@
 """A reader that is killed, and another one that takes over: the router and its consumers go on, and what the dead one had
 taken out of the kernel and not published is told, to the event."""
 import contextlib
+import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -261,6 +263,38 @@ class Adoption(harness.TestCase):
         self.assertEqual(self.ask_for_the_session(harness.USER_A), 3)
         self.take_over()
         self.assertEqual(self.session.stop(), (0, 0))
+
+    def test_the_command_starts_what_is_missing(self):
+        name = f"test-{os.getpid()}-command"
+        start = [harness.program("tracefan"), "session", "start", name]
+
+        def pids():
+            result = harness.run([harness.program("tracefan"), "status", "--session", name, "-o", "json"])
+            self.check_ended(result)
+            found = json.loads(result.out.splitlines()[0])
+            return found["reader_pid"], found["router_pid"]
+
+        self.check_ended(harness.run(start))
+        try:
+            before = pids()
+            for daemon in (0, 1):
+                os.kill(before[daemon], signal.SIGKILL)
+                deadline = time.monotonic() + harness.PATIENCE
+                while harness.read_lines(pathlib.Path("/proc", str(before[daemon]), "cmdline")) not in ([], [""]):
+                    self.assertLess(time.monotonic(), deadline)
+                    time.sleep(0.01)
+                self.check_ended(harness.run(start))
+                after = pids()
+                self.assertNotEqual(after[daemon], before[daemon])
+                self.assertEqual(after[1 - daemon], before[1 - daemon])
+                before = after
+            # Nothing is missing: who holds it is said.
+            result = harness.run(start)
+            self.assertEqual(result.status, 7, result.err)
+            self.assertIn(f"process {before[0]}", result.err)
+            self.assertEqual(pids(), before)
+        finally:
+            self.check_ended(harness.run([harness.program("tracefan"), "session", "stop", name]))
 
     def test_who_asks_while_there_is_no_reader_waits(self):
         self.start()
