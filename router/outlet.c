@@ -27,8 +27,8 @@ static uint32_t room_left(enum record_kind kind)
 	}
 }
 
-/* A record that is no event. False: no room now. */
-static bool write_record(struct outlet *outlet, enum record_kind kind, uint64_t time, uint64_t trace_id,
+/* A record that is no event. NULL: no room now. */
+static struct record_header *write_record(struct outlet *outlet, enum record_kind kind, uint64_t time, uint64_t trace_id,
 	const void *payload, uint32_t payload_size)
 {
 	struct ring_writer *ring = &outlet->ring;
@@ -36,11 +36,11 @@ static bool write_record(struct outlet *outlet, enum record_kind kind, uint64_t 
 	struct record_header *record;
 
 	if (ring->overflow == RING_DROP && ring_writer_room(ring) < size + room_left(kind))
-		return false;
+		return NULL;
 	record = ring_writer_reserve(ring, size);
 	outlet->stop = ring->at;
 	if (!record)
-		return false;
+		return NULL;
 	*record = (struct record_header){
 		.size = size,
 		.kind = (uint8_t)kind,
@@ -50,7 +50,7 @@ static bool write_record(struct outlet *outlet, enum record_kind kind, uint64_t 
 		.payload_size = payload_size,
 	};
 	memcpy(record + 1, payload, payload_size);
-	return true;
+	return record;
 }
 
 static void merge_lost(struct record_lost *lost, const struct record_lost *more)
@@ -70,12 +70,20 @@ static void merge_lost(struct record_lost *lost, const struct record_lost *more)
 
 static bool write_lost(struct outlet *outlet, struct record_lost *lost)
 {
+	struct record_header *record;
+
 	if (!lost->at_least)
 		return true;
-	if (!write_record(outlet, RECORD_LOST, lost->to, 0, lost, sizeof(*lost)))
+	record = write_record(outlet, RECORD_LOST, lost->to, 0, lost, sizeof(*lost));
+	if (!record)
 		return false;
-	if (lost == &outlet->lost[LOST_RING])
+	if (lost == &outlet->lost[LOST_RING] && outlet->lost_same) {
+		record->cpu = (uint16_t)outlet->lost_cpu;
+		record->pid = (int32_t)outlet->lost_same;
 		outlet->lost_same = 0;
+	}
+	if (lost == &outlet->lost[LOST_READER])
+		record->trace_id = outlet->reader_total;
 	memset(lost, 0, sizeof(*lost));
 	return true;
 }
@@ -313,7 +321,7 @@ void outlet_lost_at(struct outlet *outlet, uint64_t time, uint32_t cpu)
 /* For the consumer, should this process die before it can tell. */
 static void owe_losses(struct outlet *outlet)
 {
-	struct ring_debt debt = { .cpu = outlet->lost_cpu, .same = outlet->lost_same };
+	struct ring_debt debt = { .cpu = outlet->lost_cpu, .same = outlet->lost_same, .reader_total = outlet->reader_total };
 	bool any = false;
 
 	for (unsigned int source = 0; source < LOST_SOURCES; source++) {

@@ -50,6 +50,7 @@ struct outlet {
 	struct record_lost lost[LOST_SOURCES]; /* by source, told before the next record; at_least 0: none */
 	uint64_t lost_time;   /* the place of the last event that was lost here, while no record tells of it */
 	uint32_t lost_cpu, lost_same;
+	uint64_t reader_total; /* of the session, what readers that died took with them */
 	struct outlet_flush flushes[OUTLET_FLUSHES_MAX]; /* marks whose time has come */
 	uint32_t flush_count;
 	uint32_t flushes_unread; /* marks in the ring that may still be overwritten */

@@ -70,6 +70,10 @@ static void publish(struct router *router)
 	struct stream *stream = &router->stream;
 
 	fanout_publish(&router->fanout);
+	if (stream->lost_told != stream->counters.lost_reader) {
+		stream->lost_told = stream->counters.lost_reader;
+		pool_reader_lost(&router->pool, stream->lost_told);
+	}
 	/* Damage and losses are met as pages begin, so a page that is begun a second time counts them again. */
 	stream->counters.undecodable = router->fanout.undecodable;
 	stream->counters.told_lost = stream->told_lost;

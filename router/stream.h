@@ -57,6 +57,7 @@ struct stream {
 	uint32_t *done;
 	uint32_t done_count;
 	uint32_t asleep;           /* bytes taken since everybody who slept was last woken */
+	uint64_t lost_told;        /* of counters.lost_reader, what has been published */
 	struct pool_counters counters; /* of all slots that went back, this router's and its predecessors' */
 };
 

@@ -325,6 +325,7 @@ void takeover_accounted(struct router *router, const struct ledger_kernel *kerne
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		if (c->state != CONSUMER_READY)
 			continue;
+		c->outlet.reader_total = stream->counters.lost_reader;
 		outlet_lost(&c->outlet, LOST_READER, RECORD_CPU_NONE, kernel->read - known, router->takeover.lost_from, router_now());
 		fanout_touch(&router->fanout, &c->outlet);
 	}

@@ -132,6 +132,8 @@ const void *pool_reader_slot(const struct pool_reader *reader, uint32_t slot);
 struct pool_counters pool_reader_counters(const struct pool_reader *reader);
 /* Leaves counters that hold before any slot has gone back, for a pool of a reader that took over. */
 void pool_reader_count(struct pool_reader *reader, const struct pool_counters *counters);
+/* The same for one of them, at once: what was lost with readers that died has been told. */
+void pool_reader_lost(struct pool_reader *reader, uint64_t lost_reader);
 /* Gives `count` slots back together with the counters that include what they held (`freed` is
  * filled in here): both are visible at once, or neither. */
 void pool_reader_return_all(struct pool_reader *reader, const uint32_t *slots, uint32_t count,

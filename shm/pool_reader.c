@@ -166,6 +166,14 @@ void pool_reader_count(struct pool_reader *reader, const struct pool_counters *c
 	head->counters[0].freed = reader->freed;
 }
 
+void pool_reader_lost(struct pool_reader *reader, uint64_t lost_reader)
+{
+	struct free_head *head = reader_free_head(reader);
+
+	for (size_t i = 0; i < ARRAY_SIZE(head->counters); i++)
+		__atomic_store_n(&head->counters[i].lost_reader, lost_reader, __ATOMIC_RELAXED);
+}
+
 void pool_reader_return_all(struct pool_reader *reader, const uint32_t *slots, uint32_t count,
 	const struct pool_counters *counters)
 {

@@ -15,7 +15,9 @@
 
 enum record_kind {
 	RECORD_EVENT = 1,
-	RECORD_LOST = 2,    /* struct record_lost */
+	RECORD_LOST = 2,    /* struct record_lost. LOST_RING: the header's cpu and pid are the CPU of the last event that was
+			     * lost, and how many were lost at that very place of the merged order. LOST_READER: its
+			     * trace_id is how many were lost so in all, so that one loss is not taken for two */
 	RECORD_STATE = 3,   /* never in a ring: state comes in blobs of its own (shm/state_abi.h) */
 	RECORD_GAP = 4,     /* struct record_lost: the router was restarted */
 	RECORD_END = 5,     /* struct record_end: the session is over, nothing follows */

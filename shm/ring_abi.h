@@ -51,8 +51,9 @@ struct ring_debt {
 	struct record_lost lost[LOST_SOURCES]; /* by source; at_least 0: none */
 	uint32_t cpu;       /* of the last event that was lost at this ring, whose time is lost[LOST_RING].to */
 	uint32_t same;      /* how many were lost at that very place of the merged order */
+	uint64_t reader_total; /* lost by readers in all, those of lost[LOST_READER] included */
 };
-_Static_assert(sizeof(struct ring_debt) == 24 + 40 * LOST_SOURCES, "ring debt");
+_Static_assert(sizeof(struct ring_debt) == 32 + 40 * LOST_SOURCES, "ring debt");
 
 /* Only the router writes this page. */
 struct ring_head {
@@ -81,7 +82,7 @@ struct ring_head {
 	 * back. */
 	uint16_t order[RING_CHUNKS_MAX];
 };
-_Static_assert(sizeof(struct ring_head) == 192 + 2 * (24 + 40 * LOST_SOURCES) + 2 * RING_CHUNKS_MAX, "ring head");
+_Static_assert(sizeof(struct ring_head) == 192 + 2 * (32 + 40 * LOST_SOURCES) + 2 * RING_CHUNKS_MAX, "ring head");
 
 /* Only the consumer writes this page, `consumed` aside. The router loads each field once and clamps it. */
 struct ring_cursor {

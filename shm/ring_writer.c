@@ -299,6 +299,7 @@ void ring_writer_owe(struct ring_writer *writer, const struct ring_debt *debt)
 	memcpy(next->lost, debt->lost, sizeof(next->lost));
 	next->cpu = debt->cpu;
 	next->same = debt->same;
+	next->reader_total = debt->reader_total;
 	next->published = ring_writer_reserved(writer);
 	__atomic_store_n(&next->serial, serial, __ATOMIC_RELEASE);
 }

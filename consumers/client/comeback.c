@@ -64,22 +64,41 @@ static struct place seen_place(const struct tfan *tfan)
 	return place;
 }
 
+void comeback_see_lost(struct tfan *tfan, uint64_t time, uint32_t cpu, uint32_t same)
+{
+	struct place *seen = &tfan->comeback.seen;
+
+	if (!same || time < seen->time)
+		return;
+	if (time != seen->time || cpu != seen->cpu)
+		*seen = (struct place){ .time = time, .cpu = cpu };
+	seen->count += same;
+}
+
+uint64_t comeback_see_reader(struct tfan *tfan, uint64_t total, uint64_t count)
+{
+	struct comeback *comeback = &tfan->comeback;
+	uint64_t known = comeback->reader_total;
+
+	if (total <= known)
+		return 0;
+	comeback->reader_total = total;
+	return known && total - known < count ? total - known : count;
+}
+
 void comeback_take_debt(struct tfan *tfan)
 {
 	struct comeback *comeback = &tfan->comeback;
-	const struct record_lost *lost = &comeback->debt.lost[LOST_RING];
-	struct place *seen = &comeback->seen;
 
 	comeback->debt_next = LOST_SOURCES;
 	if (!ring_reader_debt(&tfan->ring, &comeback->debt))
 		return;
 	comeback->debt_next = 0;
-	/* Events that the ring had no room for are younger than those that were read from it. */
-	if (!lost->at_least || !comeback->debt.same || lost->to < seen->time)
-		return;
-	if (lost->to != seen->time || comeback->debt.cpu != seen->cpu)
-		*seen = (struct place){ .time = lost->to, .cpu = comeback->debt.cpu };
-	seen->count += comeback->debt.same;
+	if (comeback->debt.lost[LOST_READER].at_least &&
+		!comeback_see_reader(tfan, comeback->debt.reader_total, comeback->debt.lost[LOST_READER].at_least))
+		comeback->debt.lost[LOST_READER].at_least = 0;
+	if (comeback->debt.lost[LOST_RING].at_least)
+		comeback_see_lost(tfan, comeback->debt.lost[LOST_RING].to, comeback->debt.cpu, comeback->debt.same);
 }
 
 const struct record_lost *comeback_next_loss(struct tfan *tfan)

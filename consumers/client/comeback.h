@@ -33,6 +33,7 @@ struct comeback {
 	/* What the router that died had not told yet: the sources from `debt_next` on. */
 	struct ring_debt debt;
 	unsigned int debt_next;
+	uint64_t reader_total; /* events that dead readers took with them, as far as it was told */
 	/* After a return, until all of it has been passed over: */
 	bool passing;
 	struct place known;
@@ -45,6 +46,11 @@ int comeback_begin(struct tfan *tfan);
 /* What the old router knew to be lost and had no room to tell is found in its ring, once that has been read: the place up to
  * which everything was seen includes it. */
 void comeback_take_debt(struct tfan *tfan);
+/* Events were lost at the ring, the last `same` of them at this place, which is younger than what was read: they are not
+ * to come again. */
+void comeback_see_lost(struct tfan *tfan, uint64_t time, uint32_t cpu, uint32_t same);
+/* Dead readers took so many with them in all. Returns how many of `count` that makes new ones. */
+uint64_t comeback_see_reader(struct tfan *tfan, uint64_t total, uint64_t count);
 /* The next loss of those, or NULL. */
 const struct record_lost *comeback_next_loss(struct tfan *tfan);
 

@@ -98,6 +98,27 @@ static int take_clock(struct tfan *tfan)
 	return 0;
 }
 
+static int take_loss(struct tfan *tfan, const struct record_lost *lost);
+
+/* A router that takes over may tell again what its predecessor told last. Returns as take_event. */
+static int take_lost(struct tfan *tfan)
+{
+	const struct record_header *record = tfan->event.record;
+	struct record_lost lost;
+	uint64_t count;
+
+	memcpy(&lost, event_payload(&tfan->event), sizeof(lost));
+	if (lost.source == LOST_RING && record->cpu != RECORD_CPU_NONE && record->pid > 0)
+		comeback_see_lost(tfan, record->time, record->cpu, (uint32_t)record->pid);
+	if (lost.source != LOST_READER || !record->trace_id)
+		return 1;
+	count = comeback_see_reader(tfan, record->trace_id, lost.count);
+	if (count == 0 || count == lost.count)
+		return count != 0;
+	lost.count = lost.at_least = count;
+	return take_loss(tfan, &lost);
+}
+
 static int take_flushed(struct tfan *tfan)
 {
 	if (tfan->flushes > 0)
@@ -139,7 +160,7 @@ static int take_other(struct tfan *tfan, const struct record_header *record, uin
 		uint32_t least; /* bytes of payload */
 		int (*take)(struct tfan *tfan); /* NULL: to the caller as it is */
 	} rows[] = {
-		[RECORD_LOST] = { TFAN_LOST, sizeof(struct record_lost), NULL },
+		[RECORD_LOST] = { TFAN_LOST, sizeof(struct record_lost), take_lost },
 		[RECORD_STATE] = { TFAN_STATE, 0, NULL },
 		[RECORD_GAP] = { TFAN_GAP, sizeof(struct record_lost), NULL },
 		[RECORD_END] = { TFAN_END, sizeof(struct record_end), take_end },

@@ -7,6 +7,8 @@ import os
 import pathlib
 import re
 import signal
+import socket
+import struct
 import subprocess
 import time
 
@@ -245,15 +247,18 @@ class Adoption(harness.TestCase):
 
     def ask_for_the_session(self, user):
         """What the router answers to a user who says that it is the session's next reader: an exit status."""
-        code = ("import socket, struct, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1]); "
-                "s.send(struct.pack('=HHIQQ', 64, 1, 24, 7, 0)); "
-                "print(*struct.unpack('=HHIQI', s.recv(4096)[:20])); print(len(s.recv(4096)))")
-        result = harness.run(["python3", "-c", code, harness.SESSIONS / self.session.name / "consumers.sock"],
-                             **harness.as_user(user, self.session.group.gr_gid))
-        self.check_ended(result)
-        answer, rest = result.out.splitlines()
-        kind, version, size, cookie, status = map(int, answer.split())
-        self.assertEqual((kind, version, size, cookie, rest), (64 | 0x8000, 1, 536, 7, "0"))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as router:
+            os.setegid(self.session.group.gr_gid)
+            os.seteuid(user)
+            try:
+                router.connect(str(harness.SESSIONS / self.session.name / "consumers.sock"))
+            finally:
+                os.seteuid(0)
+                os.setegid(0)
+            router.send(struct.pack("=HHIQQ", 64, 1, 24, 7, 0))
+            kind, version, size, cookie, status = struct.unpack("=HHIQI", router.recv(4096)[:20])
+            self.assertEqual((kind, version, size, cookie), (64 | 0x8000, 1, 536, 7))
+            self.assertEqual(router.recv(4096), b"")
         return status
 
     def test_only_who_could_read_the_kernel_takes_over(self):

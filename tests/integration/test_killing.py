@@ -13,7 +13,7 @@ import time
 import harness
 
 FULL = os.environ.get("TRACEFAN_KILLS") == "full"
-ROUTERS, READERS, CONSUMERS = (100, 20, 1000) if FULL else (8, 5, 50)
+ROUTERS, READERS, CONSUMERS = (100, 20, 1000) if FULL else (8, 5, max(5, harness.scaled(50)))
 RATE = harness.scaled(100_000)
 RING = 256 << 20
 # Numbers of our own: others on the machine may run the same program.
@@ -198,7 +198,7 @@ class Leak(harness.TestCase):
         self.session = harness.Session(self.folder)
         idle = {p: self.holds(getattr(self.session, p))["descriptors"] for p in ("reader", "router")}
         # So that what grows to its size once has done so: the router remembers some thousand threads that ended.
-        subprocess.run(["sh", "-c", "i=0; while [ $i -lt 4500 ]; do /bin/true; i=$((i + 1)); done"], check=True)
+        subprocess.run(["sh", "-c", f"i=0; while [ $i -lt {harness.scaled(4500)} ]; do /bin/true; i=$((i + 1)); done"], check=True)
         self.kill_some(20)
         before = self.settled(idle)
         self.kill_some(CONSUMERS)

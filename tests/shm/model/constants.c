@@ -31,11 +31,18 @@ static void places_to_go_on(void **state)
 	assert_int_equal(ARRAY_SIZE(((struct ring_head *)NULL)->resume), MODEL_RESUME_PAIRS);
 }
 
+static void debts(void **state)
+{
+	(void)state;
+	assert_int_equal(ARRAY_SIZE(((struct ring_head *)NULL)->debts), MODEL_DEBTS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings_are_as_large),
 		cmocka_unit_test(places_to_go_on),
+		cmocka_unit_test(debts),
 	};
 
 	return cmocka_run_group_tests_name("constants", tests, NULL, NULL);

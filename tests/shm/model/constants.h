@@ -8,3 +8,5 @@
 #define MODEL_FREE_PER_SLOT   1
 /* Places to go on that an overwriting writer keeps. */
 #define MODEL_RESUME_PAIRS    2
+/* Debts that a ring keeps of its writer's. */
+#define MODEL_DEBTS           2

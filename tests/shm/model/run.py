@@ -19,6 +19,7 @@ MODELS = [
     ("overwrite.pml", [[]], ["LATE_CURSOR", "ONE_PAIR", "NO_CLAIM", "LATE_PAIR"]),
     ("pool.pml", [["BUFFERS=2", "NOTES=3"], ["SLOTS=2", "NOTES=0", "BUFFERS=4"]],
      ["NO_READER_FENCE", "NO_ROUTER_FENCE", "NO_LAST_LOOK", "EARLY_RETURN", "NO_KEPT_ROOM"]),
+    ("debt.pml", [[]], ["NO_DEBT", "ONE_DEBT", "EARLY_SERIAL", "EARLY_RETURN", "NO_PLACE"]),
 ]
 
 
