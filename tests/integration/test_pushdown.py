@@ -143,19 +143,20 @@ class Pushdown(AnySource, harness.TestCase):
 
     def test_names_and_missing_fields(self):
         """Words with dots, in quotes or not, globs, and a field that only one of two events has."""
-        script = pathlib.Path(self.folder, "x.sh")
+        name = f"x{os.getpid()}.sh"
+        script = pathlib.Path(self.folder, name)
         script.write_text(f"#!/bin/sh\nexec {harness.program('workload_numbers')} {harness.cpus()[0]} {1 << 20} 10\n")
         script.chmod(0o755)
         exec_, exit_ = "sched:sched_process_exec", "sched:sched_process_exit"
         rows = {
-            'comm == x.sh': {exec_: 1, exit_: 0},
-            'comm == "x.sh"': {exec_: 1, exit_: 0},
-            "comm ~ 'x.*'": {exec_: 1, exit_: 0},
-            'comm ~ "?.sh" && comm != y.sh': {exec_: 1, exit_: 0},
+            f'comm == {name}': {exec_: 1, exit_: 0},
+            f'comm == "{name}"': {exec_: 1, exit_: 0},
+            f"comm ~ '{name[:-2]}*'": {exec_: 1, exit_: 0},
+            f'comm ~ "?{name[1:]}" && comm != y.sh': {exec_: 1, exit_: 0},
             # Missing is false, and so is its negation: not a match by default.
             f'filename == "{script}"': {exec_: 1, exit_: 0},
             f'filename ~ "{self.folder}/*" || prio < -1': {exec_: 1, exit_: 0},
-            '!(filename ~ "*") || comm == "x.sh" && filename ~ "*x.sh"': {exec_: 1, exit_: 0},
+            f'!(filename ~ "*") || comm == "{name}" && filename ~ "*{name}"': {exec_: 1, exit_: 0},
         }
         for text, expected in rows.items():
             with self.subTest(text):

@@ -189,7 +189,10 @@ static int obey(struct changer *changer)
 	if (read(STDIN_FILENO, &byte, 1) == 1)
 		return change_all(changer);
 	changer->told = true;
-	r = tfan_flush(changer->tfan);
+	/* Or others' calls might come behind the flush. */
+	r = tfan_trace_set_enabled(changer->trace, false);
+	if (r >= 0)
+		r = tfan_flush(changer->tfan);
 	return r < 0 ? fail(changer, "flush", r) : 0;
 }
 
