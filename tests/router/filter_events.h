@@ -117,11 +117,11 @@ static const struct sample_values sample_values[SAMPLE_EVENTS] = {
 	{ 255, -128ULL, 65535, -32768ULL, 0, UINT32_MAX, INT32_MIN, UINT64_MAX, INT64_MIN, "fifteen_letters", "", "it's",
 		7, { 255, 255, 255, 255 }, 3, 2, 2, 0x1fff, 300, 300, 2, UINT32_MAX, "x.sh", "/user.slice", UINT32_MAX, "/usr/bin/dash (deleted)" },
 	{ 128, 127, 32768, 32767, 1, 0x80000000, INT32_MAX, 1ULL << 63, INT64_MAX, "a*b?c[d]", "/tmp/x.so", "say \"hi\"",
-		0, { 1, 2, 3, 4 }, 0x10, 3, 0x100, 0x2000, 400, 400, 3, 33, "kworker/0:1", NULL },
+		0, { 1, 2, 3, 4 }, 0x10, 3, 0x100, 0x2000, 400, 400, 3, 33, "kworker/0:1", NULL, 33, NULL },
 	{ 7, 7, 1000, 1000, 0, 1000000, -100ULL, (1ULL << 63) + 1, -4096ULL, "sixteen_letters!", NULL, "ABC", 1ULL << 63,
-		{ 1, 2, 3, 5 }, 0x11, 9, 0x101, 0xffffffff81000000, 500, 0, 0, 0, NULL, NULL },
+		{ 1, 2, 3, 5 }, 0x11, 9, 0x101, 0xffffffff81000000, 500, 0, 0, 0, NULL, NULL, 0, NULL },
 	{ 64, 64, 4096, 4096, 1, 0x00ff00ff, 1000000, 1ULL << 32, 1ULL << 32, "sh", "", "\xc3\xa9t\xc3\xa9", 5,
-		{ 9, 9, 9, 9 }, 0x20, 10, 3, 0x1234, 600, 600, 5, 1000, "a b", NULL },
+		{ 9, 9, 9, 9 }, 0x20, 10, 3, 0x1234, 600, 600, 5, 1000, "a b", NULL, 1000, NULL },
 };
 
 static inline void sample_make(struct samples *samples, size_t i)
