@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/exit_status.h"
 #include "base/log.h"
+#include "reader/flow.h"
 #include "reader/holder.h"
 #include "reader/lock.h"
 #include "reader/probe_name.h"
@@ -477,7 +478,7 @@ int instance_exclude(
 		r = tracedir_clear(instance->dir, "set_event_notrace_pid");
 	/* One write for all: the kernel lets all CPUs come to rest after each. */
 	if (!r && text)
-		r = tracedir_append(instance->dir, "set_event_notrace_pid", text);
+		r = flow_write(instance->flow, instance->dir, "set_event_notrace_pid", true, text);
 	return r;
 }
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct flow;
 struct tracefs_instance;
 
 /* The kernel's counts of a buffer's events, of all CPUs together. */
@@ -26,6 +27,7 @@ struct instance {
 	uint64_t buffer_size; /* bytes per CPU, effective */
 	uint32_t subbuf_size; /* bytes, effective */
 	uint32_t cpu_count;   /* per_cpu/cpu0 .. cpu_count - 1: every possible CPU */
+	struct flow *flow; /* what goes on while the kernel is busy with a control file; NULL: nothing */
 	/* What the kernel had counted before it last cleared the buffers and its counts. */
 	struct instance_counts cleared;
 };

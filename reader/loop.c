@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 uint64_t loop_now(void)
 {
@@ -111,19 +112,35 @@ void loop_fire(struct loop *loop, struct loop_watch *watch, short revents)
 }
 
 /* A callback may remove its own watch or another's, so each is looked up anew. */
-static void dispatch(struct loop *loop)
+bool loop_dispatch(struct loop *loop, bool flowing)
 {
+	bool any = false;
+
 	for (uint32_t i = 0; loop->fired && i < loop->capacity; i++) {
 		struct loop_watch *watch = loop->watches[i];
 		short revents;
 
-		if (!watch || !watch->fired)
+		if (!watch || !watch->fired || (flowing && !watch->flows))
 			continue;
+		any = true;
 		revents = watch->fired;
 		watch->fired = 0;
 		loop->fired--;
 		watch->ready(watch->context, revents);
 	}
+	return any;
+}
+
+ssize_t loop_write(struct loop *loop, int fd, const void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context)
+{
+	ssize_t n;
+
+	if (loop->uring && !loop->writing)
+		return loop_uring_write(loop, fd, data, size, meanwhile, context);
+	do
+		n = write(fd, data, size);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
 }
 
 int loop_wait(struct loop *loop, uint64_t deadline)
@@ -136,6 +153,6 @@ int loop_wait(struct loop *loop, uint64_t deadline)
 	r = loop->uring ? loop_uring_sleep(loop, deadline) : loop_poll_sleep(loop, deadline);
 	if (r < 0)
 		return r;
-	dispatch(loop);
+	(void)loop_dispatch(loop, false);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define LOOP_NEVER UINT64_MAX
 
@@ -21,6 +22,7 @@ struct loop_watch {
 	short events;
 	void (*ready)(void *context, short revents);
 	void *context;
+	bool flows; /* goes on being dispatched while loop_write waits for the kernel */
 	/* The loop's own. */
 	bool added;
 	bool armed;
@@ -40,6 +42,8 @@ struct loop {
 	uint32_t serial;
 	uint32_t fired;      /* watches that fired and were not dispatched yet */
 	struct pollfd *poll; /* loop_poll.c's scratch */
+	bool writing, written; /* loop_write: one is under way; it is complete */
+	int write_result;
 	loop_read_fn *read_done;
 	void *read_context;
 };
@@ -89,6 +93,14 @@ struct loop_read {
 int loop_read_queue(struct loop *loop, const struct loop_read *read);
 /* Asks for the end of the read with this token: it completes with -ECANCELED or with its data. */
 int loop_read_cancel(struct loop *loop, uint64_t token);
+/* Does what is due and returns when something is due again at the latest. */
+typedef uint64_t loop_meanwhile_fn(void *context);
+
+/* write(2) by a worker, to a file on which the kernel may take its time, or hang: meanwhile the watches that flow
+ * are dispatched, and `meanwhile` is called after each wake-up. What else fires is kept for loop_wait. Not from within
+ * itself: then, and without a ring, it is a plain write(2). Returns its result or -errno. */
+ssize_t loop_write(struct loop *loop, int fd, const void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context);
+
 /* Submits what is queued, waits until at least `count` requests are complete or `timeout` ns have
  * passed, and calls read_done for each finished read. Watches that fire meanwhile are kept for
  * loop_wait. */
@@ -103,5 +115,8 @@ void loop_uring_disarm(struct loop *loop, struct loop_watch *watch);
 int loop_uring_sleep(struct loop *loop, uint64_t deadline);
 int loop_poll_sleep(struct loop *loop, uint64_t deadline);
 void loop_fire(struct loop *loop, struct loop_watch *watch, short revents);
+ssize_t loop_uring_write(struct loop *loop, int fd, const void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context);
+/* The watches that fired; `flowing`: of those only the ones that flow. Returns whether there were any. */
+bool loop_dispatch(struct loop *loop, bool flowing);
 
 #endif

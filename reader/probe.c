@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/exit_status.h"
 #include "base/log.h"
+#include "reader/flow.h"
 #include "reader/probe_define.h"
 #include "reader/probe_line.h"
 #include "reader/probe_name.h"
@@ -195,7 +196,7 @@ int probe_switch(const struct probes *probes, struct probe *probe, bool on)
 	if (probe->enabled == on)
 		return 0;
 	event_path(probe, "enable", path, sizeof(path));
-	r = tracedir_write(probes->instance->dir, path, on ? "1" : "0");
+	r = flow_write(probes->instance->flow, probes->instance->dir, path, false, on ? "1" : "0");
 	if (r < 0)
 		return r;
 	probe->enabled = on;
@@ -270,7 +271,7 @@ int probe_set_filter(struct probes *probes, struct probe *probe, const char *fil
 	if (same_filter(filter, probe->filter))
 		return EXIT_DONE;
 	event_path(probe, "filter", path, sizeof(path));
-	r = tracedir_write(dir, path, *filter ? filter : "0");
+	r = flow_write(probes->instance->flow, dir, path, false, *filter ? filter : "0");
 	if (!r) {
 		memcpy(probe->filter, filter, strlen(filter) + 1);
 		return EXIT_DONE;
@@ -279,7 +280,7 @@ int probe_set_filter(struct probes *probes, struct probe *probe, const char *fil
 		text = NULL;
 	filter_words(text ? text : "", r, ret_failure);
 	/* The kernel dropped the old filter with the wrong one. */
-	if (tracedir_write(dir, path, *probe->filter ? probe->filter : "0") < 0)
+	if (flow_write(probes->instance->flow, dir, path, false, *probe->filter ? probe->filter : "0") < 0)
 		log_warning(
 			"the filter of %s:%s could not be put back", probe->system, probe->event);
 	return EXIT_USAGE;

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/exit_status.h"
+#include "reader/flow.h"
 #include "reader/probe_line.h"
 #include "reader/probe_name.h"
 #include "reader/probe_remove.h"
@@ -167,7 +168,7 @@ static int define_dynamic(const struct probes *probes, const struct probe *probe
 			create->name, wrong.message);
 		return wrong.part == PROBE_LINE_FETCH ? EXIT_FETCH_ARG : EXIT_LOCATION;
 	}
-	r = tracedir_append(probes->instance->root, file, line.text);
+	r = flow_write(probes->instance->flow, probes->instance->root, file, true, line.text);
 	if (!r)
 		return EXIT_DONE;
 	if (r == -ENOENT && faccessat(probes->instance->root, file, F_OK, 0) < 0)

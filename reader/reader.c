@@ -320,6 +320,8 @@ static void tidy(struct reader *reader)
 
 static void run(struct reader *reader)
 {
+	reader->flow = (struct flow){ .loop = &reader->loop, .source = reader->source };
+	reader->instance.flow = reader->has_instance ? &reader->flow : NULL;
 	while (reader->state != READER_DONE) {
 		uint64_t now;
 		int r = loop_wait(&reader->loop, next_deadline(reader));
@@ -381,6 +383,8 @@ static void abandon(struct reader *reader)
 static void end(struct reader *reader)
 {
 	int r;
+
+	reader->instance.flow = NULL;
 
 	if (reader->provider)
 		reader->provider->ops->stop(reader->provider);

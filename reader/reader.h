@@ -2,6 +2,7 @@
 #ifndef TRACEFAN_READER_READER_H
 #define TRACEFAN_READER_READER_H
 
+#include "reader/flow.h"
 #include "reader/helper.h"
 #include "reader/instance.h"
 #include "reader/legacy.h"
@@ -36,6 +37,7 @@ struct reader {
 	struct session_dir dir;
 	char consumers_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct instance instance; /* live sessions only */
+	struct flow flow;         /* while the session runs */
 	bool has_instance;
 	struct legacy legacy;     /* for the reader that takes over from this one */
 	bool adopted;         /* this one took over from another */

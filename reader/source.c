@@ -26,8 +26,7 @@ int source_init(struct source *source, const struct source_ops *ops, struct loop
 	source->interval = interval;
 	source->deadline = LOOP_NEVER;
 	source->slots = (struct loop_watch){
-		.fd = pool->free_fd, .events = POLLIN, .ready = slots_ready, .context = source
-	};
+		.fd = pool->free_fd, .events = POLLIN, .ready = slots_ready, .context = source, .flows = true };
 	return loop_add(loop, &source->slots);
 }
 

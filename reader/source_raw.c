@@ -309,7 +309,7 @@ static int open_cpus(struct raw *raw)
 			return -errno;
 		raw->poll[i] = (struct pollfd){ .fd = cpu->fd, .events = POLLIN };
 		cpu->watch = (struct loop_watch){
-			.fd = cpu->fd, .events = POLLIN, .ready = cpu_ready, .context = cpu
+			.fd = cpu->fd, .events = POLLIN, .ready = cpu_ready, .context = cpu, .flows = true
 		};
 		r = loop_add(raw->base.loop, &cpu->watch);
 	}

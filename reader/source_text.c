@@ -434,8 +434,7 @@ int source_text_open(const struct instance *instance, const char *tag, struct lo
 		r = loop_lock(loop, &text->fd, 1, pool_writer_slot(pool, 0),
 			(size_t)pool->slot_count * pool->slot_size);
 	text->watch = (struct loop_watch){
-		.fd = text->fd, .events = POLLIN, .ready = pipe_ready, .context = text
-	};
+		.fd = text->fd, .events = POLLIN, .ready = pipe_ready, .context = text, .flows = true };
 	if (!r && !loop->uring)
 		r = loop_add(loop, &text->watch);
 	if (!r && !proven)

@@ -67,9 +67,16 @@ static void accept_connection(struct io_uring_sqe *sqe)
 	io_uring_prep_accept(sqe, 0, NULL, NULL, 0);
 }
 
-static void write_bytes(struct io_uring_sqe *sqe)
+static void send_bytes(struct io_uring_sqe *sqe)
 {
-	io_uring_prep_write(sqe, STDERR_FILENO, "x", 1, 0);
+	io_uring_prep_send(sqe, STDERR_FILENO, "x", 1, 0);
+}
+
+static void write_vector(struct io_uring_sqe *sqe)
+{
+	static const struct iovec piece = { .iov_base = memory, .iov_len = 1 };
+
+	io_uring_prep_writev(sqe, STDERR_FILENO, &piece, 1, 0);
 }
 
 static void write_fixed(struct io_uring_sqe *sqe)
@@ -105,7 +112,8 @@ static const struct {
 	{ "open a file", open_file },
 	{ "make a socket", make_socket },
 	{ "accept a connection", accept_connection },
-	{ "write", write_bytes },
+	{ "send", send_bytes },
+	{ "write several pieces", write_vector },
 	{ "write from the slots", write_fixed },
 	{ "read into other memory", read_elsewhere },
 	{ "remove a file", unlink_file },
@@ -148,11 +156,90 @@ static void its_work_is_not(void **state)
 	close(file);
 }
 
+struct hanging {
+	struct loop *loop;
+	int full, call[2], other[2]; /* pipes' ends: of the full one to read from; of others */
+	unsigned int steps, called, others;
+};
+
+static void flowing_ready(void *context, short revents)
+{
+	struct hanging *hanging = context;
+
+	(void)revents;
+	hanging->called++;
+}
+
+static void other_ready(void *context, short revents)
+{
+	struct hanging *hanging = context;
+
+	(void)revents;
+	hanging->others++;
+}
+
+/* First nothing but the write waits; then both watches have something; once the one that flows has been called, the pipe
+ * is emptied. */
+static uint64_t step(void *context)
+{
+	struct hanging *hanging = context;
+	static char bytes[65536];
+
+	if (hanging->steps++ == 0) {
+		assert_int_equal(write(hanging->call[1], "x", 1), 1);
+		assert_int_equal(write(hanging->other[1], "x", 1), 1);
+	}
+	if (hanging->called == 1)
+		assert_true(read(hanging->full, bytes, sizeof(bytes)) > 0);
+	return LOOP_NEVER;
+}
+
+static void a_write_that_waits_holds_nothing_up(void **state)
+{
+	int file = -1, result = 0, full[2];
+	struct loop loop = { 0 };
+	struct hanging hanging = { .loop = &loop };
+	struct loop_watch flowing, other;
+
+	(void)state;
+	assert_int_equal(open_ring(&loop, &file, &result), 0);
+	assert_int_equal(pipe2(full, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_int_equal(pipe2(hanging.call, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(hanging.other, O_CLOEXEC), 0);
+	while (write(full[1], memory, sizeof(memory)) > 0)
+		continue;
+	assert_int_equal(fcntl(full[1], F_SETFL, 0), 0);
+	hanging.full = full[0];
+	flowing = (struct loop_watch){
+		.fd = hanging.call[0], .events = POLLIN, .ready = flowing_ready, .context = &hanging, .flows = true
+	};
+	other = (struct loop_watch){ .fd = hanging.other[0], .events = POLLIN, .ready = other_ready, .context = &hanging };
+	assert_int_equal(loop_add(&loop, &flowing), 0);
+	assert_int_equal(loop_add(&loop, &other), 0);
+	loop_arm(&loop, &flowing);
+	loop_arm(&loop, &other);
+	assert_int_equal(loop_write(&loop, full[1], "done", 4, step, &hanging), 4);
+	assert_true(hanging.called == 1 && hanging.others == 0 && hanging.steps >= 2);
+	/* What fired meanwhile is not forgotten. */
+	assert_int_equal(loop_wait(&loop, LOOP_NEVER), 0);
+	assert_int_equal(hanging.others, 1);
+	/* As write(2) says it. */
+	assert_int_equal(loop_write(&loop, file, "x", 1, step, &hanging), -EBADF);
+	loop_close(&loop);
+	for (int i = 0; i < 2; i++) {
+		close(full[i]);
+		close(hanging.call[i]);
+		close(hanging.other[i]);
+	}
+	close(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused),
 		cmocka_unit_test(its_work_is_not),
+		cmocka_unit_test(a_write_that_waits_holds_nothing_up),
 	};
 	struct loop loop;
 	int r = loop_open(true, 1, &loop);

@@ -1,0 +1,60 @@
+#include "reader/flow.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "reader/tracedir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* When the log hears of it. */
+#define LONG_NS UINT64_C(5000000000)
+
+static uint64_t go_on(void *context)
+{
+	struct flow *flow = context;
+	uint64_t now = loop_now();
+
+	if (!flow->told && now - flow->began >= LONG_NS) {
+		log_warning("the kernel has been busy with a write to %s for %llu seconds: events go on, and requests wait",
+			flow->path, (unsigned long long)(LONG_NS / 1000000000));
+		flow->told = true;
+	}
+	if (!flow->error)
+		flow->error = flow->source->ops->step(flow->source, now);
+	if (flow->told)
+		return flow->error ? LOOP_NEVER : flow->source->deadline;
+	return flow->error || flow->source->deadline > flow->began + LONG_NS ? flow->began + LONG_NS : flow->source->deadline;
+}
+
+static ssize_t write_meanwhile(struct flow *flow, int fd, const char *path, const char *text)
+{
+	ssize_t n;
+
+	flow->path = path;
+	flow->began = loop_now();
+	flow->told = false;
+	flow->error = 0;
+	n = loop_write(flow->loop, fd, text, strlen(text), go_on, flow);
+	if (flow->told)
+		log_note("the write to %s has come to its end after %llu ms", path,
+			(unsigned long long)((loop_now() - flow->began) / 1000000));
+	return n;
+}
+
+int flow_write(struct flow *flow, int folder, const char *path, bool append, const char *text)
+{
+	CLEANUP_CLOSE int fd = -1;
+	ssize_t n;
+
+	if (!flow)
+		return append ? tracedir_append(folder, path, text) : tracedir_write(folder, path, text);
+	fd = openat(folder, path, O_WRONLY | O_CLOEXEC | (append ? O_APPEND : 0));
+	if (fd < 0)
+		return -errno;
+	n = write_meanwhile(flow, fd, path, text);
+	if (n < 0)
+		return (int)n;
+	return (size_t)n == strlen(text) ? 0 : -EIO;
+}

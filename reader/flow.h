@@ -1,0 +1,22 @@
+/* Writing to control files of tracefs while events flow. The kernel waits for all its CPUs when an event is switched, tens of
+ * milliseconds on a busy machine, and can hang for longer than anybody expects; meanwhile its buffers fill up. */
+#ifndef TRACEFAN_READER_FLOW_H
+#define TRACEFAN_READER_FLOW_H
+
+#include "reader/loop.h"
+#include "reader/source.h"
+
+struct flow {
+	struct loop *loop;
+	struct source *source;
+	/* Of the write under way. */
+	const char *path;
+	uint64_t began;
+	bool told; /* that it takes long */
+	int error; /* of the source; the next step outside says it again */
+};
+
+/* As tracedir_write and tracedir_append (`append`). `flow` NULL: nothing goes on meanwhile. */
+int flow_write(struct flow *flow, int folder, const char *path, bool append, const char *text);
+
+#endif

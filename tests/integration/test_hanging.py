@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The kernel hangs in a write to a control file, and events go on to come: in place of an event's `filter` there is a pipe that
+is full, and stays so until the test reads from it."""
+import ctypes
+import os
+import pathlib
+import subprocess
+import time
+
+import harness
+
+FIRST = (1 << 27) + os.getpid() % 1024 * 1000
+COUNT = 500
+OTHER = "syscalls/sys_enter_getsid"
+
+
+def setUpModule():
+    harness.require_event("syscalls", "sys_enter_getpgid")
+
+
+def mount(source, target):
+    libc, MS_BIND = ctypes.CDLL(None, use_errno=True), 4096
+    if libc.mount(str(source).encode(), str(target).encode(), None, MS_BIND, None) < 0:
+        raise OSError(ctypes.get_errno(), "mount", str(target))
+
+
+def unmount(target):
+    libc, MNT_DETACH = ctypes.CDLL(None, use_errno=True), 2
+    libc.umount2(str(target).encode(), MNT_DETACH)
+
+
+class Hanging(harness.TestCase):
+    words = ()
+
+    def block(self, session):
+        """Returns the pipe's other end."""
+        fifo = pathlib.Path(self.folder, "filter")
+        os.mkfifo(fifo)
+        fifo.chmod(0o666)
+        end = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+        self.addCleanup(os.close, end)
+        try:
+            while os.write(end, bytes(4096)):
+                pass
+        except BlockingIOError:
+            pass
+        target = session.instance / "events" / OTHER / "filter"
+        mount(fifo, target)
+        self.addCleanup(unmount, target)
+        return end, target
+
+    def wait_lines(self, file, count):
+        """Nobody tells when a file grows, so this looks again."""
+        deadline = time.monotonic() + harness.PATIENCE
+        while file.read_text().count('"event"') < count:
+            self.assertLess(time.monotonic(), deadline, "events don't come while the kernel hangs")
+            time.sleep(0.02)
+
+    def test_events_go_on(self):
+        session = harness.Session(self.folder, *self.words)
+        file = pathlib.Path(self.folder, "events")
+        gate, other = harness.Gate(self.folder), harness.Gate(self.folder, "other")
+        self.addCleanup(gate.close)
+        self.addCleanup(other.close)
+        consumer = session.trace("-e", f"tracepoint:syscalls:sys_enter_getpgid if pid >= {FIRST} && pid < {FIRST + COUNT}",
+                                 "-o", "json", "-w", file, gate=gate)
+        gate.wait(consumer)
+        end, target = self.block(session)
+        late = session.trace("-e", "tracepoint:syscalls:sys_enter_getsid if pid > 0", "-o", "json", gate=other)
+        # The reader is in the write once the pipe has a writer beside the test.
+        deadline = time.monotonic() + harness.PATIENCE
+        while not any("test-" in os.readlink(f) for f in self.descriptors(session.reader.pid)):
+            self.assertLess(time.monotonic(), deadline, "the filter is not written")
+            time.sleep(0.01)
+        subprocess.run([harness.program("workload_numbers"), str(harness.cpus()[0]), str(FIRST), str(COUNT)], check=True)
+        self.wait_lines(file, COUNT)
+        self.assertTrue(any("test-" in os.readlink(f) for f in self.descriptors(session.reader.pid)), "it does not hang any more")
+        # The kernel is done, and who waited goes on.
+        unmount(target)
+        for _ in range(64):
+            try:
+                os.read(end, 65536)
+            except BlockingIOError:
+                break
+        other.wait(late)
+        other.open()
+        self.check_ended(late.wait())
+        gate.open()
+        self.check_ended(consumer.wait())
+        self.assertEqual(session.stop(), (0, 0))
+
+    def descriptors(self, pid):
+        found = []
+        for f in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                if pathlib.Path(os.readlink(f)).name == "filter":
+                    found.append(f)
+            except OSError:
+                pass
+        return found
+
+
+class HangingText(Hanging):
+    words = ("--source", "text")
+
+
+if __name__ == "__main__":
+    harness.main()
