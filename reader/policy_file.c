@@ -92,28 +92,6 @@ static int find_subjects(struct policy *policy, struct policy_error *error)
 	return -EINVAL;
 }
 
-/* What this version can't enforce yet must not look as if it were. */
-static int find_promises(const struct policy *policy, struct policy_error *error)
-{
-	for (size_t i = 0; i < policy->rule_count; i++) {
-		if (!policy->rules[i].rate)
-			continue;
-		error->line = policy->rules[i].line;
-		(void)snprintf(error->message, sizeof(error->message),
-			"rate= can't be enforced by this version: leave it out");
-		return -EINVAL;
-	}
-	for (size_t i = 0; i < policy->limit_count; i++) {
-		if (!policy->limits[i].rate)
-			continue;
-		error->line = policy->limits[i].line;
-		(void)snprintf(error->message, sizeof(error->message),
-			"rate= can't be enforced by this version: leave it out");
-		return -EINVAL;
-	}
-	return 0;
-}
-
 int policy_file_read(
 	const char *path, uid_t owner, struct policy *ret, struct policy_error *ret_error)
 {
@@ -140,8 +118,6 @@ int policy_file_read(
 	if (r < 0)
 		return r;
 	r = find_subjects(&policy, ret_error);
-	if (!r)
-		r = find_promises(&policy, ret_error);
 	if (r < 0) {
 		policy_release(&policy);
 		return r;

@@ -165,6 +165,8 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 	model = trace_model(router, consumer, create->trace_id, created->probe_id, create->name);
 	model.owner = created->owner;
 	model.own = created->scope == SCOPE_OWN;
+	model.rate = created->rate;
+	model.owner_rate = created->owner_rate;
 	model.in_task = create->kind == PROBE_UPROBE || create->kind == PROBE_URETPROBE || create->kind == PROBE_USDT;
 	status = read_filter(route, create->name, create->filter, environment, &model.filter, &model.kernel_filter, ret_failure);
 	if (status) {
@@ -187,6 +189,7 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 	}
 	if ((*ret)->own)
 		tasks_ask(&router->fanout.tasks);
+	budget_add(&router->budget, *ret);
 	return EXIT_DONE;
 }
 
@@ -534,6 +537,7 @@ static void enable_widened(struct router *router, const struct pushdown_next *ne
 		answer_failed(router, consumer, CONTROL_SET_ENABLED, next->cookie, -ENOMEM, "the trace");
 		return;
 	}
+	budget_begin(&router->budget, trace, router_now());
 	send_enable(router, consumer, trace, next->cookie, true);
 }
 
@@ -557,6 +561,22 @@ void consumer_on_set_enabled(struct router *router, struct consumer *consumer, s
 		send_enable(router, consumer, trace, message->header.cookie, false);
 }
 
+/* It takes nothing any more from this very place on, and the kernel records it no longer than it takes to say so. */
+void consumer_throttle(struct router *router, struct trace *trace, const struct record_throttled *why)
+{
+	const uint64_t now = router->fanout.last_time;
+	struct control_set_enabled off = { .id = trace->probe_id, .enabled = 0 };
+	struct upstream_request request = { .done = answer_nobody };
+	const struct pushdown_next nothing = { 0 };
+
+	(void)upstream_send(&router->upstream, &off, CONTROL_PROBE_ENABLE, sizeof(off), NULL, 0, &request);
+	trace->enabled = trace->claiming = false;
+	fanout_trace_stop(trace, now);
+	outlet_throttled(trace->outlet, trace->id, now, why);
+	fanout_touch(&router->fanout, trace->outlet);
+	pushdown_update(router, trace->route, &nothing);
+}
+
 static void trace_drop(struct router *router, struct trace *trace)
 {
 	const struct pushdown_next nothing = { 0 };
@@ -571,6 +591,7 @@ static void trace_drop(struct router *router, struct trace *trace)
 		(void)upstream_send(&router->upstream, &off, CONTROL_PROBE_ENABLE, sizeof(off), NULL, 0, &request);
 	}
 	router->fanout.tasks.asks -= trace->own;
+	budget_remove(&router->budget, trace);
 	fanout_trace_remove(trace);
 	if (probe_id)
 		close_probe(router, probe_id, owner);

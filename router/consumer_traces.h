@@ -14,6 +14,8 @@ void consumer_on_explain(struct router *router, struct consumer *consumer, struc
 
 /* The consumer's traces that are held back (ATTACH_HOLD) begin at this time. */
 void consumer_traces_release(struct router *router, struct consumer *consumer, uint64_t since);
+/* Disables a trace that brought too much, and tells its consumer. */
+void consumer_throttle(struct router *router, struct trace *trace, const struct record_throttled *why);
 /* Takes away every trace of a consumer; what only it wanted is disabled. */
 void consumer_traces_drop(struct router *router, uint64_t number);
 

@@ -44,6 +44,8 @@ struct trace {
 	uint64_t probe_id;
 	uint32_t owner;  /* the user that the reader knows as the probe's */
 	bool own;        /* takes only events of the owner's processes */
+	uint32_t rate, owner_rate; /* events per second of this probe, and of all the owner's; 0: any number */
+	uint64_t rate_base;        /* its `decoded` when the window began */
 	bool in_task;    /* its events never interrupt one: their flags, which may be junk, needn't be looked at */
 	struct route *route;
 	struct trace *next_of_outlet; /* among those of its list */

@@ -138,6 +138,19 @@ static bool write_filters(struct outlet *outlet)
 	return true;
 }
 
+static bool write_throttled(struct outlet *outlet)
+{
+	while (outlet->throttled_count) {
+		const struct outlet_throttled *mark = &outlet->throttled[0];
+
+		if (!write_record(outlet, RECORD_THROTTLED, mark->time, mark->trace_id, &mark->why, sizeof(mark->why)))
+			return false;
+		outlet->throttled_count--;
+		memmove(outlet->throttled, outlet->throttled + 1, outlet->throttled_count * sizeof(outlet->throttled[0]));
+	}
+	return true;
+}
+
 /* Writes what has to stand before the next event. False: no room for all of it yet. At the end what finds no
  * room behind a consumer that does not read is left to the ledger. */
 static bool write_due(struct outlet *outlet)
@@ -149,7 +162,7 @@ static bool write_due(struct outlet *outlet)
 	/* What is overwritten for it is told with it, and nothing is behind it. */
 	ring_writer_make_room(&outlet->ring, OUTLET_MARGIN);
 	outlet->stop = outlet->ring.at;
-	done = write_losses(outlet) && write_filters(outlet) && write_flushes(outlet);
+	done = write_losses(outlet) && write_filters(outlet) && write_throttled(outlet) && write_flushes(outlet);
 	if (outlet->end_due && write_record(outlet, RECORD_END, outlet->last_time, 0, &outlet->end, sizeof(outlet->end))) {
 		outlet->end_due = false;
 		outlet->ended = true;
@@ -178,6 +191,7 @@ static void record_gone(void *context, const struct record_header *record)
 	struct outlet *outlet = context;
 	const void *payload = record + 1;
 	struct record_flushed flushed;
+	struct record_throttled throttled;
 	struct record_filter filter;
 	struct record_lost lost;
 
@@ -206,6 +220,10 @@ static void record_gone(void *context, const struct record_header *record)
 		memcpy(&filter, payload, sizeof(filter));
 		if (outlet->filter_count < OUTLET_FILTERS_MAX)
 			outlet_filter(outlet, record->trace_id, filter.cookie, record->time);
+		break;
+	case RECORD_THROTTLED:
+		memcpy(&throttled, payload, sizeof(throttled));
+		outlet_throttled(outlet, record->trace_id, record->time, &throttled);
 		break;
 	default:
 		break;
@@ -298,6 +316,16 @@ void outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie, ui
 {
 	outlet->filters[outlet->filter_count++] = (struct outlet_filter){
 		.trace_id = trace_id, .cookie = cookie, .time = time,
+	};
+	set_due(outlet);
+}
+
+void outlet_throttled(struct outlet *outlet, uint64_t trace_id, uint64_t time, const struct record_throttled *why)
+{
+	if (outlet->throttled_count == OUTLET_THROTTLED_MAX)
+		return;
+	outlet->throttled[outlet->throttled_count++] = (struct outlet_throttled){
+		.trace_id = trace_id, .time = time, .why = *why,
 	};
 	set_due(outlet);
 }

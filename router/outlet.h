@@ -13,6 +13,8 @@
 #define OUTLET_FLUSHES_MAX 8
 /* Marks of new filters that may wait for room in the ring; with more, filters are not changed. */
 #define OUTLET_FILTERS_MAX 4
+/* Throttled traces whose records wait for room; of more than those only the ledger tells. */
+#define OUTLET_THROTTLED_MAX 8
 /* Room that is left for what is more important: by events for every other record, by records of losses and
  * clocks for the marks of flushes and the end, by marks for the end. OUTLET_MARGIN is room for all that can be due. */
 #define OUTLET_MARGIN       2048UL
@@ -28,6 +30,12 @@ struct outlet_filter {
 	uint64_t trace_id;
 	uint64_t cookie; /* of the request that set it */
 	uint64_t time;   /* no event that was told before is younger */
+};
+
+struct outlet_throttled {
+	uint64_t trace_id;
+	uint64_t time;
+	struct record_throttled why;
 };
 
 /* An outlet's traces are found by their ids among so many lists. */
@@ -57,6 +65,8 @@ struct outlet {
 	uint64_t flushes_end;    /* the position behind the last of them */
 	struct outlet_filter filters[OUTLET_FILTERS_MAX]; /* marks that stand before the next event */
 	uint32_t filter_count;
+	struct outlet_throttled throttled[OUTLET_THROTTLED_MAX];
+	uint32_t throttled_count;
 	bool clock_known, gap_due, end_due, ended;
 	uint64_t gap_time;
 	struct record_clock clock;
@@ -95,6 +105,8 @@ uint32_t outlet_flushes(struct outlet *outlet);
 void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time);
 /* A trace's new filter holds from here on; the caller keeps to OUTLET_FILTERS_MAX. */
 void outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie, uint64_t time);
+/* A trace is disabled from here on, because it brought too much. */
+void outlet_throttled(struct outlet *outlet, uint64_t trace_id, uint64_t time, const struct record_throttled *why);
 /* The end of the session; nothing is written behind it. */
 void outlet_end(struct outlet *outlet, const struct record_end *end);
 

@@ -304,7 +304,10 @@ static int loop(struct router *router)
 		int n, sleep;
 
 		if (!router->ending && !waits_for_consumers(router))
+		{
 			take_stream(router);
+			budget_check(router);
+		}
 		sleep = sleep_time(router);
 		if (sleep)
 			sleep = wake_others(router, sleep);
@@ -375,6 +378,7 @@ static void release(struct router *router)
 	upstream_release(&router->upstream);
 	state_release(router);
 	stream_release(router);
+	budget_release(&router->budget);
 	fanout_release(&router->fanout);
 	catalog_release(router->catalog);
 	pool_reader_release(&router->pool);

@@ -11,6 +11,7 @@
 #define TRACEFAN_ROUTER_ROUTER_H
 
 #include "base/confine/confine.h"
+#include "router/budget.h"
 #include "router/consumer.h"
 #include "router/fanout.h"
 #include "router/merge.h"
@@ -44,6 +45,7 @@ struct router {
 	struct page_layout layout;
 	struct fanout fanout;
 	struct stream stream;
+	struct budget budget;
 	struct recorder recorder;
 	struct state state;
 	struct takeover takeover;

@@ -24,6 +24,7 @@ enum record_kind {
 	RECORD_FLUSHED = 6, /* struct record_flushed: all up to its time has been delivered */
 	RECORD_CLOCK = 7,   /* struct record_clock */
 	RECORD_FILTER = 8,  /* struct record_filter: from here on the trace's new filter holds */
+	RECORD_THROTTLED = 9, /* struct record_throttled: the trace brought too many events and is disabled */
 };
 
 enum record_flag {
@@ -109,6 +110,16 @@ struct record_filter {
 	uint64_t cookie; /* of the request that set the filter */
 };
 _Static_assert(sizeof(struct record_filter) == 8, "filter record");
+
+/* From here on the trace is disabled, until its owner enables it again. */
+struct record_throttled {
+	uint64_t rate;    /* events per second that the policy allows */
+	uint64_t count;   /* that came since `since` */
+	uint64_t since;   /* ns */
+	uint32_t of_user; /* 1: by all probes of the user, of which this one brought most; 0: by this probe */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct record_throttled) == 32, "throttled record");
 
 enum end_reason {
 	END_STOPPED = 1,  /* by the operator or the session's owner */

@@ -157,6 +157,12 @@ static void intake_record(struct intake *intake, const struct tfan_event *event)
 		intake_show(intake, event);
 		intake_lost(intake, event);
 		break;
+	case TFAN_THROTTLED:
+		intake_show(intake, event);
+		intake->lost = true;
+		if (intake->options->exit_on_loss)
+			intake_stop(intake, INTAKE_LOSS);
+		break;
 	case TFAN_STATE:
 		intake_state(intake, event);
 		break;

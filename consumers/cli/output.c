@@ -40,6 +40,17 @@ static int output_lost(struct output *output, const struct tfan_event *event)
 	return 0;
 }
 
+static int output_throttled(struct output *output, const struct tfan_event *event)
+{
+	struct tfan_throttled throttled;
+	int r = tfan_event_throttled(event, &throttled);
+
+	if (r < 0)
+		return r;
+	output->format->throttled(output, event, &throttled);
+	return 0;
+}
+
 static int output_end(struct output *output, const struct tfan_event *event)
 {
 	enum tfan_end_reason reason;
@@ -65,6 +76,8 @@ int output_record(struct output *output, const struct tfan_event *event)
 	case TFAN_STATE:
 		output->format->state(output, event);
 		return 0;
+	case TFAN_THROTTLED:
+		return output_throttled(output, event);
 	case TFAN_FILTER:
 		output->format->filter(output, event);
 		return 0;

@@ -22,6 +22,7 @@ struct output_format {
 	void (*end)(struct output *output, const struct tfan_event *event, enum tfan_end_reason reason, const char *message);
 	void (*state)(struct output *output, const struct tfan_event *event);
 	void (*filter)(struct output *output, const struct tfan_event *event);
+	void (*throttled)(struct output *output, const struct tfan_event *event, const struct tfan_throttled *throttled);
 	void (*watched)(struct output *output, const struct watch_record *record);
 };
 

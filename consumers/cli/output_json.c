@@ -290,6 +290,24 @@ static void json_filter(struct output *output, const struct tfan_event *event)
 	writer_end_line(writer);
 }
 
+static void json_throttled(struct output *output, const struct tfan_event *event, const struct tfan_throttled *throttled)
+{
+	const struct tfan_trace *trace = tfan_event_trace(event);
+	const char *name = tfan_trace_name(trace);
+	struct writer *writer = output->writer;
+
+	writer_text(writer, "{\"kind\":\"throttled\",\"probe\":");
+	json_string(writer, name, strlen(name));
+	json_unsigned(writer, ",\"id\":", tfan_trace_id(trace));
+	json_unsigned(writer, ",\"time\":", tfan_event_time(event));
+	writer_text(writer, throttled->of_user ? ",\"of\":\"user\"" : ",\"of\":\"probe\"");
+	json_unsigned(writer, ",\"rate\":", throttled->rate);
+	json_unsigned(writer, ",\"count\":", throttled->count);
+	json_unsigned(writer, ",\"since\":", throttled->since);
+	writer_char(writer, '}');
+	writer_end_line(writer);
+}
+
 static void json_lost(struct output *output, const struct tfan_event *event, const struct tfan_lost *lost)
 {
 	struct writer *writer = output->writer;
@@ -377,5 +395,6 @@ const struct output_format output_json = {
 	.end = json_end,
 	.state = output_json_state,
 	.filter = json_filter,
+	.throttled = json_throttled,
 	.watched = json_watched,
 };

@@ -410,6 +410,23 @@ static void text_filter(struct output *output, const struct tfan_event *event)
 	writer_end_line(writer);
 }
 
+static void text_throttled(struct output *output, const struct tfan_event *event, const struct tfan_throttled *throttled)
+{
+	const struct tfan_trace *trace = tfan_event_trace(event);
+	const char *name = tfan_trace_name(trace);
+	struct writer *writer = output->writer;
+
+	text_notice(output, event, -1, "THROTTLED");
+	writer_text(writer, " probe=");
+	escape_text(writer, name, strlen(name));
+	text_count(writer, " id=", tfan_trace_id(trace));
+	writer_text(writer, throttled->of_user ? " of=user" : " of=probe");
+	text_count(writer, " rate=", throttled->rate);
+	text_count(writer, " count=", throttled->count);
+	text_count(writer, " since=", throttled->since);
+	writer_end_line(writer);
+}
+
 /* A number, right-aligned in its column. */
 static void text_cell(struct writer *writer, bool known, uint64_t value, size_t width)
 {
@@ -479,5 +496,6 @@ const struct output_format output_text = {
 	.end = text_end,
 	.state = output_text_state,
 	.filter = text_filter,
+	.throttled = text_throttled,
 	.watched = text_watched,
 };

@@ -166,6 +166,19 @@ int tfan_event_lost(const struct tfan_event *event, struct tfan_lost *ret)
 	return 0;
 }
 
+int tfan_event_throttled(const struct tfan_event *event, struct tfan_throttled *ret)
+{
+	struct record_throttled throttled;
+
+	if (event->head.kind != TFAN_THROTTLED)
+		return -EINVAL;
+	memcpy(&throttled, event_payload(event), sizeof(throttled));
+	*ret = (struct tfan_throttled){
+		.rate = throttled.rate, .count = throttled.count, .since = throttled.since, .of_user = throttled.of_user != 0,
+	};
+	return 0;
+}
+
 int tfan_event_end(const struct tfan_event *event, enum tfan_end_reason *ret, const char **ret_message)
 {
 	if (event->head.kind != TFAN_END)

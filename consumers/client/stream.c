@@ -127,7 +127,7 @@ static int take_flushed(struct tfan *tfan)
 }
 
 /* A trace that has several parts has a mark from each. */
-static int take_filter(struct tfan *tfan)
+static int take_of_trace(struct tfan *tfan)
 {
 	int rc = find_part(tfan, tfan->event.record->trace_id, &tfan->event.part);
 
@@ -165,7 +165,8 @@ static int take_other(struct tfan *tfan, const struct record_header *record, uin
 		[RECORD_GAP] = { TFAN_GAP, sizeof(struct record_lost), NULL },
 		[RECORD_END] = { TFAN_END, sizeof(struct record_end), take_end },
 		[RECORD_FLUSHED] = { TFAN_FLUSHED, 0, take_flushed },
-		[RECORD_FILTER] = { TFAN_FILTER, sizeof(struct record_filter), take_filter },
+		[RECORD_FILTER] = { TFAN_FILTER, sizeof(struct record_filter), take_of_trace },
+		[RECORD_THROTTLED] = { TFAN_THROTTLED, sizeof(struct record_throttled), take_of_trace },
 		[RECORD_CLOCK] = { TFAN_EVENT, sizeof(struct record_clock), take_clock },
 	};
 	uint8_t kind = record->kind;

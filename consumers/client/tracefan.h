@@ -168,6 +168,8 @@ int tfan_field_find(const struct tfan_trace *trace, const char *name);
 enum tfan_kind {
 	TFAN_EVENT = 1, TFAN_LOST = 2, TFAN_STATE = 3, TFAN_GAP = 4, TFAN_END = 5, TFAN_FLUSHED = 6,
 	TFAN_FILTER = 7, /* a trace's new filter took over: what came before is by the old one, what follows by the new */
+	TFAN_THROTTLED = 8, /* a trace brought more events than the policy allows: it is disabled from here on, until it is
+			     * enabled again (tfan_trace_set_enabled) */
 };
 
 /* The next record, valid until the next call of tfan_next or tfan_close. Returns 1, 0 (none now), or a
@@ -213,7 +215,7 @@ static inline const struct tfan_head *tfan_event_head(const struct tfan_event *e
 }
 
 enum tfan_kind tfan_event_kind(const struct tfan_event *event);
-struct tfan_trace *tfan_event_trace(const struct tfan_event *event); /* TFAN_EVENT, TFAN_FILTER; else NULL */
+struct tfan_trace *tfan_event_trace(const struct tfan_event *event); /* TFAN_EVENT, TFAN_FILTER, TFAN_THROTTLED; else NULL */
 uint64_t tfan_event_time(const struct tfan_event *event);
 /* Wall time by the session's clock model, ns since the epoch. */
 uint64_t tfan_event_wall(const struct tfan_event *event);
@@ -299,6 +301,14 @@ struct tfan_state {
 };
 /* Of TFAN_STATE records; what it points to is valid as long as the event. -EINVAL: it is none. */
 int tfan_event_state(const struct tfan_event *event, struct tfan_state *ret);
+
+struct tfan_throttled {
+	uint64_t rate;  /* events per second that the policy allows */
+	uint64_t count; /* that came since `since` */
+	uint64_t since; /* ns */
+	bool of_user;   /* by all probes of the user together, of which this one brought most */
+};
+int tfan_event_throttled(const struct tfan_event *event, struct tfan_throttled *ret); /* TFAN_THROTTLED */
 
 enum tfan_end_reason { TFAN_END_STOPPED = 1, TFAN_END_FINISHED = 2, TFAN_END_ERROR = 3, TFAN_END_REFUSED = 4 };
 int tfan_event_end(const struct tfan_event *event, enum tfan_end_reason *ret, const char **ret_message);

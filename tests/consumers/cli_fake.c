@@ -519,6 +519,14 @@ int tfan_event_lost(const struct tfan_event *event, struct tfan_lost *ret)
 	return 0;
 }
 
+int tfan_event_throttled(const struct tfan_event *event, struct tfan_throttled *ret)
+{
+	if (event->kind != TFAN_THROTTLED)
+		return -EINVAL;
+	*ret = (struct tfan_throttled){ .rate = 100, .count = 123, .since = 4000, .of_user = event->lost.counted };
+	return 0;
+}
+
 int tfan_event_end(const struct tfan_event *event, enum tfan_end_reason *ret, const char **ret_message)
 {
 	if (event->kind != TFAN_END)

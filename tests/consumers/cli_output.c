@@ -342,6 +342,10 @@ static void losses_filters_and_ends(void **state)
 			"{\"kind\":\"filter\",\"probe\":\"sys:event\",\"id\":7,\"time\":1000000002,"
 			"\"wall\":\"2024-05-06T07:08:09.000000456Z\"}\n",
 			"07:08:09.000000456 - - - FILTER probe=sys:event id=7\n" },
+		{ TFAN_THROTTLED, { 0 },
+			"{\"kind\":\"throttled\",\"probe\":\"sys:event\",\"id\":7,\"time\":1000000002,\"of\":\"probe\",\"rate\":100,"
+			"\"count\":123,\"since\":4000}\n",
+			"07:08:09.000000456 - - - THROTTLED probe=sys:event id=7 of=probe rate=100 count=123 since=4000\n" },
 	};
 	struct fixture f;
 

@@ -4,6 +4,9 @@ import contextlib
 import os
 import pathlib
 import socket
+import subprocess
+import threading
+import time
 
 import harness
 
@@ -179,6 +182,92 @@ allow user={MEMBER} tracepoint:syscalls:* scope=all
             if uid != MEMBER:
                 self.assertEqual({e["pid"] for e in result.events} & {c.pid for u, c in callers.items() if u != uid}, set())
                 self.assertGreaterEqual(result.summary["probes"][GETPGID]["filtered"], 300)
+        self.assertEqual(self.session.stop(), (0, 0))
+
+    def wait_for(self, process, words, count=1):
+        """Waits until the process has said it so often."""
+        deadline = time.monotonic() + harness.PATIENCE
+        while process.out.count(words) < count:
+            self.assertLess(time.monotonic(), deadline, f"it does not say {words!r}: {process.out}")
+            self.assertTrue(process.running() and self.session.router.running(), process.out + process.err)
+            self.pause.wait(0.02)
+
+    def burst(self, count):
+        self.check_ended(harness.run([harness.program("workload_numbers"), "0", str(1 << 28), str(count)]))
+
+    def test_who_brings_too_much_is_throttled(self):
+        self.start(f"""allow user={DEVELOPER} tracepoint:syscalls:sys_enter_getpgid rate=1000
+allow everyone tracepoint:*:*
+limit user={OBSERVER} rate=2000
+""")
+        self.pause = threading.Event()
+        enable = self.session.instance / "events/syscalls/sys_enter_getpgid/enable"
+        program = harness.staged(self.folder, "throttled_consumer")
+        members = harness.Gate(self.folder, "members")
+        self.addCleanup(members.close)
+        # One who may have any number; by a probe's rate; by the user's, of two probes.
+        every = self.session.trace("-e", f"tracepoint:{GETPGID}", "-o", "json", uid=MEMBER, gate=members)
+        members.wait(every)
+        rated = harness.Process([program, self.session.name], stdin=subprocess.PIPE, **harness.as_user(DEVELOPER))
+        self.wait_for(rated, "live")
+        observers = harness.Gate(self.folder, "observers")
+        self.addCleanup(observers.close)
+        both = self.session.trace("-e", f"tracepoint:{GETPGID}", "-e", "tracepoint:syscalls:sys_enter_getpriority", "-o", "json",
+                                  uid=OBSERVER, gate=observers)
+        observers.wait(both)
+
+        self.burst(20000)
+        self.wait_for(rated, "throttled probe 1000 ")
+        count = int(rated.out.split("throttled probe 1000 ")[1].split()[0])
+        self.assertGreater(count, 1000)
+        # What is beyond it is what came in one piece.
+        self.assertLessEqual(count, 20000)
+        self.wait_for(both, '"kind":"throttled"')
+        caller = os.getpid()
+        os.getpriority(os.PRIO_PROCESS, 0)
+        observers.open()
+        result = both.wait()
+        self.check_ended(result)
+        self.check_balance(result)
+        throttled = [r for r in result.records if r["kind"] == "throttled"]
+        self.assertEqual([(r["probe"], r["of"], r["rate"]) for r in throttled], [(GETPGID, "user", 2000)])
+        # Its other probe goes on, and nothing of the first came after the record.
+        self.assertIn(caller, [e["pid"] for e in result.of("syscalls:sys_enter_getpriority")])
+        place = result.records.index(throttled[0])
+        self.assertEqual([r for r in result.records[place:] if r.get("probe") == GETPGID and r["kind"] == "event"], [])
+
+        # Who has no rate has everything; then nobody wants the event any more, and the kernel hears of it.
+        members.open()
+        result = every.wait()
+        self.check_ended(result)
+        self.check_no_loss(result)
+        numbers = [e["args"]["pid"] for e in result.of(GETPGID) if 0 <= e["args"]["pid"] - (1 << 28) < 20000]
+        self.assertEqual(numbers, list(range(1 << 28, (1 << 28) + 20000)))
+        while enable.read_text().strip() != "0":
+            self.assertTrue(self.session.reader.running())
+            self.pause.wait(0.02)
+
+        # Its owner asks for it again: at once it is throttled again, in another second it is not.
+        def came():
+            return int(("came 0\n" + rated.out).rpartition("came ")[2].split()[0])
+        asked, ended = 0, False
+        while not ended:
+            self.assertLess(asked, 100)
+            throttled, before, asked = rated.out.count("throttled"), came(), asked + 1
+            rated._popen.stdin.write(b"again\n")
+            rated._popen.stdin.flush()
+            self.wait_for(rated, "enabled", asked)
+            self.burst(500)
+            while came() < before + 500 and rated.out.count("throttled") == throttled:
+                self.assertTrue(rated.running() and self.session.router.running(), rated.err)
+                self.pause.wait(0.02)
+            ended = rated.out.count("throttled") == throttled
+        self.assertEqual(enable.read_text().strip(), "1")
+        throttled = rated.out.count("throttled")
+        self.burst(20000)
+        self.wait_for(rated, "throttled", throttled + 1)
+        rated._popen.stdin.close()
+        self.check_ended(rated.wait())
         self.assertEqual(self.session.stop(), (0, 0))
 
     def test_the_list_shows_what_is_allowed(self):

@@ -154,6 +154,7 @@ static int take_all(struct changer *changer)
 			changer->ended = true;
 			break;
 		case TFAN_STATE:
+		case TFAN_THROTTLED:
 			break;
 		}
 	}
