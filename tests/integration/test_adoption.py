@@ -119,7 +119,8 @@ class Adoption(harness.TestCase):
         for cpu in harness.cpus():
             fd = os.open(self.session.instance / "per_cpu" / f"cpu{cpu}" / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
             with contextlib.suppress(BlockingIOError):
-                taken += sum(bool(os.read(fd, size)) for _ in range(3))
+                for _ in range(3):
+                    taken += bool(os.read(fd, size))
             os.close(fd)
         return taken
 
@@ -134,6 +135,9 @@ class Adoption(harness.TestCase):
         consumer = self.consumer("consumer", "-e", f"tracepoint:{GETPGID}")
         bystander = self.consumer("bystander", "-e", "tracepoint:sched:sched_process_exit")
         self.session.reader.signal(signal.SIGSTOP)
+        stat = pathlib.Path("/proc", str(self.session.reader.pid), "stat")
+        while stat.read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(0.01)
         self.work(FIRST, COUNT)
         before = self.read_events()
         self.assertGreater(self.steal(), 0)
