@@ -7,7 +7,7 @@ die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 packages_build=(gcc libc6-dev cmake ninja-build pkg-config
 	libtracefs-dev libtraceevent-dev liburing-dev libelf-dev libpcre2-dev libseccomp-dev libinih-dev libcmocka-dev python3 util-linux)
 packages_package=(debhelper dpkg-dev lintian systemd)
-packages_check=(clang clang-tidy libclang-rt-dev g++ spin groff-base qemu-system-x86 busybox-static git)
+packages_check=(clang clang-tidy libclang-rt-dev g++ spin groff-base systemtap-sdt-dev qemu-system-x86 busybox-static git)
 
 # Says so where the distribution is another one than those whose packages are known to suffice.
 check_distribution() {

@@ -26,7 +26,7 @@ LATE = {"difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback",
 SETTINGS = ("TRACEFAN_SCALE=0.02", "TRACEFAN_GUEST=1", "PYTHONDONTWRITEBYTECODE=1")
 # Where busybox's own would do something else, or go by its name.
 TOOLS = ("cat", "chmod", "cp", "echo", "env", "false", "ls", "mkdir", "mv", "nice", "nm", "readelf", "rm", "setarch", "sh", "sleep",
-         "sort", "stat", "timeout", "touch", "true", "uname")
+         "sort", "stat", "strip", "timeout", "touch", "true", "uname")
 
 
 def list_tests(build, names):
@@ -85,6 +85,8 @@ def python_files():
 
 def needed_files(build, tests):
     files = python_files() | programs(build) | {str(TREE / "tests"), str(TREE / "docs" / "trust.md"), str(HERE / "guest_run.py")}
+    # What the tests that ran on this machine have compiled: there is no compiler in the guest.
+    files |= {str(path) for path in [build / "compiled"] if path.exists()}
     for test in tests:
         files |= {word for word in test["command"] if word.startswith("/") and os.path.exists(word)}
     return files | {path for path in map(shutil.which, TOOLS) if path}
