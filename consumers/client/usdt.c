@@ -69,16 +69,14 @@ struct symbol_context {
 	uint64_t address, offset; /* of the probe */
 };
 
-/* The kernel takes "@+N" as N bytes from the file's begin as the probe's segment is mapped, so a symbol of
- * another segment is told by its distance from the probe. */
-static int find_symbol(void *context, const char *symbol, uint64_t *ret)
+static int find_symbol(void *context, const char *symbol, int64_t *ret)
 {
 	const struct symbol_context *c = context;
 	uint64_t address;
 	int rc = elf_file_address(c->file, symbol, &address);
 
 	if (rc == 0)
-		*ret = c->offset + (address - c->address);
+		*ret = (int64_t)(address - c->address);
 	return rc;
 }
 

@@ -125,16 +125,17 @@ static bool x86_take_displacement(struct operand *o, char *symbol, long long *re
 	return *o->at == '(' || *o->at == '\0' || take_number(o, ret);
 }
 
-/* symbol+displacement(%rip): a place in the same file. */
+/* symbol+displacement(%rip): a place in the same file, as far from the probe wherever it is mapped. The kernel's own "@+N"
+ * would do, but that older kernels add N twice. */
 static const char *x86_global(struct operand *o, const char *symbol, long long displacement)
 {
-	uint64_t place;
+	int64_t distance;
 
 	if (symbol[0] == '\0')
 		return no(o, reason_shape);
-	if (!o->symbol || o->symbol(o->context, symbol, &place) < 0)
+	if (!o->symbol || o->symbol(o->context, symbol, &distance) < 0)
 		return no(o, reason_symbol);
-	(void)snprintf(o->arg->fetch, sizeof(o->arg->fetch), "@+0x%" PRIx64, place + (uint64_t)displacement);
+	(void)snprintf(o->arg->fetch, sizeof(o->arg->fetch), "%+" PRId64 "(%%ip)", (int64_t)((uint64_t)distance + (uint64_t)displacement));
 	return NULL;
 }
 

@@ -19,8 +19,8 @@ struct usdt_args {
 	struct usdt_arg rows[USDT_ARGS_MAX];
 };
 
-/* Finds a symbol's place relative to the probe, as the kernel's "@+OFFSET" counts. Returns 0 or -ENOENT. */
-typedef int (*usdt_symbol_fn)(void *context, const char *symbol, uint64_t *ret);
+/* Finds a symbol's distance from the probe. Returns 0 or -ENOENT. */
+typedef int (*usdt_symbol_fn)(void *context, const char *symbol, int64_t *ret);
 
 /* Reads the note's text for a machine (EM_...). Never fails: an operand that can't be fetched keeps its
  * place, with the reason. Arguments past USDT_ARGS_MAX are not counted. */

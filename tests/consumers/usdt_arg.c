@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static int symbol(void *context, const char *name, uint64_t *ret)
+static int symbol(void *context, const char *name, int64_t *ret)
 {
 	(void)context;
 	if (strcmp(name, "counter") != 0 && strcmp(name, "table.3") != 0)
@@ -60,10 +60,11 @@ static void x86_64(void **state)
 		{ "-4@0x10(%r12)", "+16(%r12)", "s32", NULL },
 		{ "-4@$-1", "\\-1", "s32", NULL },
 		{ "8@$5", "\\5", "u64", NULL },
-		{ "8@counter(%rip)", "@+0x4010", "u64", NULL },
-		{ "-4@counter+8(%rip)", "@+0x4018", "s32", NULL },
-		{ "-4@table.3-16(%rip)", "@+0x4000", "s32", NULL },
-		{ "8@counter", "@+0x4010", "u64", NULL },
+		{ "8@counter(%rip)", "+16400(%ip)", "u64", NULL },
+		{ "-4@counter+8(%rip)", "+16408(%ip)", "s32", NULL },
+		{ "-4@table.3-16(%rip)", "+16384(%ip)", "s32", NULL },
+		{ "-4@counter-16401(%rip)", "-1(%ip)", "s32", NULL },
+		{ "8@counter", "+16400(%ip)", "u64", NULL },
 		{ "%rdi", "%di", "u64", NULL },
 		{ "8@missing(%rip)", NULL, NULL, "symbol" },
 		{ "8@(%rax,%rbx,8)", NULL, NULL, "index" },

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int symbol(void *context, const char *name, uint64_t *ret)
+static int symbol(void *context, const char *name, int64_t *ret)
 {
 	(void)context;
 	*ret = strlen(name);

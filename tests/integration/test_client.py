@@ -108,7 +108,7 @@ class Places(Client):
                 self.assertEqual(len(result.of("t")), 2)
 
     def test_versions_of_a_symbol(self):
-        flags = ["-fPIC", "-shared", f"-Wl,--version-script={SOURCES / 'library.map'}"]
+        flags = ["-fPIC", "-shared", "-Wl,-soname,libversions.so", f"-Wl,--version-script={SOURCES / 'library.map'}"]
         library = self.compile("libversions.so", SOURCES / "library.c", *flags)
         user = self.compile("user", "int versioned(int); int main(void) { return versioned(1) == 0; }",
                             libraries=[library, "-Wl,-rpath,$ORIGIN"])
