@@ -52,7 +52,7 @@ int loop_uring_lock(
 		IORING_OP_ASYNC_CANCEL, /* a read that found its CPU empty */
 		IORING_OP_TIMEOUT, /* liburing's way to wait with a time-out before Linux 5.11 */
 	};
-	struct io_uring_restriction rules[ARRAY_SIZE(opcodes) + 1];
+	struct io_uring_restriction rules[ARRAY_SIZE(opcodes) + 2];
 	struct iovec area = { .iov_base = memory, .iov_len = size };
 	int r;
 
@@ -64,6 +64,10 @@ int loop_uring_lock(
 	rules[ARRAY_SIZE(opcodes)].opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
 	rules[ARRAY_SIZE(opcodes)].sqe_flags =
 		IOSQE_FIXED_FILE | IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_ASYNC;
+	/* Newest kernels leave registering free where no rule speaks of it. This one only tells what the
+	 * kernel has. */
+	rules[ARRAY_SIZE(opcodes) + 1].opcode = IORING_RESTRICTION_REGISTER_OP;
+	rules[ARRAY_SIZE(opcodes) + 1].register_op = IORING_REGISTER_PROBE;
 	r = file_count ? io_uring_register_files(&loop->ring, files, file_count) : 0;
 	if (!r && size)
 		r = io_uring_register_buffers(&loop->ring, &area, 1);

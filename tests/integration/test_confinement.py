@@ -190,10 +190,12 @@ class FromInside(harness.TestCase):
     def test_the_router(self):
         self.assertRegex(self.inject(self.session.router, self.GETPID), r"returned \d+")
         self.refused_to_the_router("openat", self.OPENAT, self.HERE, "@/etc/passwd", self.READ)
-        self.refused_to_the_router("openat", self.OPENAT, self.HERE, f"@{harness.TRACEFS}/uprobe_events", self.WRITE)
+        # In a guest a router takes seconds to start again, and the table is the same.
+        if harness.SCALE >= 1:
+            self.refused_to_the_router("openat", self.OPENAT, self.HERE, f"@{harness.TRACEFS}/uprobe_events", self.WRITE)
+            self.refused_to_the_router("ptrace", self.PTRACE, 16, os.getpid())
+            self.refused_to_the_router("execve", self.EXECVE, "@/bin/true", 0, 0)
         self.refused_to_the_router("socket", self.SOCKET, 1, 5, 0)
-        self.refused_to_the_router("ptrace", self.PTRACE, 16, os.getpid())
-        self.refused_to_the_router("execve", self.EXECVE, "@/bin/true", 0, 0)
         self.assertEqual(self.session.stop(), (0, 0))
 
     def test_the_reader(self):
