@@ -22,7 +22,7 @@
 #define CONTROL_SYMBOL_MAX  256
 #define CONTROL_PATH_MAX    1024
 #define CONTROL_FETCH_MAX   2048
-#define CONTROL_FILTER_MAX  2048
+#define CONTROL_FILTER_MAX  4096
 
 enum control_type {
 	/* consumer -> router */
@@ -203,7 +203,7 @@ struct control_create {
 	char fetch[CONTROL_FETCH_MAX];   /* fetch_count texts "name=fetch[:type]", each NUL-terminated */
 	char filter[CONTROL_FILTER_MAX]; /* the trace's condition, may be empty */
 };
-_Static_assert(sizeof(struct control_create) == 56 + 3 * 64 + 256 + 1024 + 2048 + 2048, "control create");
+_Static_assert(sizeof(struct control_create) == 56 + 3 * 64 + 256 + 1024 + 2048 + 4096, "control create");
 
 struct control_created {
 	struct control_header header;
@@ -269,7 +269,7 @@ struct control_set_filter {
 	uint64_t id;
 	char filter[CONTROL_FILTER_MAX]; /* empty: none */
 };
-_Static_assert(sizeof(struct control_set_filter) == 2072, "control set filter");
+_Static_assert(sizeof(struct control_set_filter) == 4120, "control set filter");
 
 struct control_set_enabled {
 	struct control_header header;
@@ -313,7 +313,7 @@ struct control_explained {
 	char router[CONTROL_FILTER_MAX]; /* the whole filter, simplified, as the router evaluates it; empty: none */
 	char pushed[CONTROL_FILTER_MAX]; /* in the probe's `filter` file now, for all traces; "0": none */
 };
-_Static_assert(sizeof(struct control_explained) == 536 + 3 * 2048, "control explained");
+_Static_assert(sizeof(struct control_explained) == 536 + 3 * 4096, "control explained");
 
 /* What the kernel kept away of all probes that somebody has. */
 struct ledger_kept {

@@ -48,12 +48,12 @@ struct expected {
 	{ REPLY(type), 536, fds, fds, { FAILURE(control_status) },                                 \
 		{ STATUS(control_status), { AT(control_status, reserved), 0, 0 } } }
 #define CREATE(type, fds)                                                                          \
-	{ REQUEST(type), 5624, 0, fds,                                                             \
+	{ REQUEST(type), 7672, 0, fds,                                                             \
 		{ TEXT(control_create, name), TEXT(control_create, system), TEXT(control_create, event), \
 			TEXT(control_create, symbol), TEXT(control_create, path), TEXT(control_create, filter) }, \
 		{ { AT(control_create, kind), 1, 7 }, { AT(control_create, flags), 0, 1 } } }
 #define SET_FILTER(type)                                                                           \
-	{ REQUEST(type), 2072, 0, 0, { TEXT(control_set_filter, filter) }, { { 0 } } }
+	{ REQUEST(type), 4120, 0, 0, { TEXT(control_set_filter, filter) }, { { 0 } } }
 #define SET_ENABLED(type)                                                                          \
 	{ REQUEST(type), 32, 0, 0, { { 0 } },                                                      \
 		{ { AT(control_set_enabled, enabled), 0, 1 }, { AT(control_set_enabled, reserved), 0, 0 } } }
@@ -97,7 +97,7 @@ static const struct expected table[] = {
 	STATUS_REPLY(CONTROL_CAPTURE, 2),
 	ID_REQUEST(CONTROL_ROOM), STATUS_REPLY(CONTROL_ROOM, 0),
 	ID_REQUEST(CONTROL_EXPLAIN),
-	{ REPLY(CONTROL_EXPLAIN), 6680, 0, 0,
+	{ REPLY(CONTROL_EXPLAIN), 12824, 0, 0,
 		{ FAILURE(control_explained), TEXT(control_explained, kernel), TEXT(control_explained, router),
 			TEXT(control_explained, pushed) },
 		{ STATUS(control_explained), { AT(control_explained, exact), 0, 1 } } },
