@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "shm/control.h"
 #include "shm/ring.h"
+#include "shm/state_abi.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,6 +175,7 @@ static const struct {
 	{ CONTROL_EXPLAIN, sizeof(struct control_id), 1 << ATTACHED },
 	{ CONTROL_RESUMED, sizeof(struct control_id), 1 << ATTACHED },
 	{ CONTROL_ROOM, sizeof(struct control_id), 1 << ATTACHED },
+	{ CONTROL_CAPTURE, sizeof(struct control_capture), 1 << ATTACHED },
 	/* With a refusal: none but a reader has that to ask. */
 	{ CONTROL_READER, sizeof(struct control_id), 1 << CONNECTED },
 };
@@ -213,6 +215,8 @@ static void fill(uint8_t *bytes, uint16_t type, uint32_t size)
 	control_header_init((void *)bytes, type, size, 1);
 	if (type == CONTROL_CREATE)
 		((struct control_create *)(void *)bytes)->kind = PROBE_TRACEPOINT;
+	if (type == CONTROL_CAPTURE && size == sizeof(struct control_capture))
+		((struct control_capture *)(void *)bytes)->what = STATE_WANT_PROCESSES;
 }
 
 static unsigned int expect(const char *path, enum step step, uint16_t type, bool answered)

@@ -1,4 +1,4 @@
-/* throttled_consumer SESSION: takes getpgid's events, and prints "live", "throttled OF RATE COUNT" (of its probe or user) each
+/* throttled_consumer SESSION PROBE: takes its events, and prints "live", "throttled OF RATE COUNT" (of its probe or user) each
  * time that it is told so, and "came N" with the number of events so far when more have come. Each line on its standard
  * input enables the trace again, which prints "enabled"; the end of it ends the program. */
 #include "consumers/client/tracefan.h"
@@ -59,13 +59,13 @@ int main(int argc, char *argv[])
 	struct tfan *tfan;
 	int status;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: throttled_consumer SESSION\n");
+	if (argc != 3) {
+		fprintf(stderr, "usage: throttled_consumer SESSION PROBE\n");
 		return 2;
 	}
 	options.session = argv[1];
 	if (tfan_open(&options, &tfan) != 0 ||
-		tfan_trace_create(tfan, "tracepoint:syscalls:sys_enter_getpgid", &trace) != 0 ||
+		tfan_trace_create(tfan, argv[2], &trace) != 0 ||
 		tfan_trace_set_enabled(trace, true) != 0)
 		return fail(tfan, "beginning");
 	puts("live");
