@@ -71,7 +71,7 @@ static void note(const struct probes *probes, const struct instance_counts *now,
 
 int probes_take_counts(struct probes *probes)
 {
-	struct instance_counts current;
+	struct instance_counts current = { 0 };
 	struct legacy_clearing clearing;
 	int r = legacy_clearing(probes->legacy, &clearing);
 

@@ -63,8 +63,9 @@ static int give_up(struct tfan *tfan)
 {
 	(void)shutdown(tfan->socket, SHUT_RDWR);
 	tfan->no_return = true;
-	return failure_set(&tfan->failure, TFAN_BUSY, ETIMEDOUT, -1,
+	(void)failure_set(&tfan->failure, TFAN_BUSY, ETIMEDOUT, -1,
 		"session \"%s\" gave no answer for %u ms: its daemons hang or were stopped", tfan->session_name, tfan->patience);
+	return -ETIMEDOUT;
 }
 
 /* The answer to the request that was sent last. A capture's may come before it. */

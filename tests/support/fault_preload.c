@@ -48,6 +48,8 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
 extern void *__libc_memalign(size_t align, size_t size);
 
+typedef void *map_fn(void *, size_t, int, int, int, off_t);
+
 static struct report *report;
 static enum class class;
 static uint64_t at;
@@ -125,7 +127,7 @@ __attribute__((constructor)) static void begin(void)
 	/* Not for the programs that this one starts. */
 	(void)unsetenv("LD_PRELOAD");
 	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
-	map = (void *)syscall(SYS_mmap, NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = ((map_fn *)dlsym(RTLD_NEXT, "mmap"))(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	(void)syscall(SYS_close, fd);
 	report = map == MAP_FAILED ? NULL : map;
 }
@@ -230,7 +232,7 @@ void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t 
 {
 	if (FAILS(CLASS_MAP, ENOMEM))
 		return MAP_FAILED;
-	return (void *)syscall(SYS_mmap, address, size, protection, flags, fd, offset);
+	return NEXT(map_fn *)(address, size, protection, flags, fd, offset);
 }
 
 ssize_t send(int fd, const void *bytes, size_t size, int flags)

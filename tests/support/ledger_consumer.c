@@ -182,8 +182,8 @@ static int save_seen(const struct numbers *numbers)
 
 static int report(struct numbers *numbers)
 {
-	struct tfan_session_ledger session;
-	struct tfan_ledger ledger;
+	struct tfan_session_ledger session = { 0 };
+	struct tfan_ledger ledger = { 0 };
 	int r = tfan_trace_ledger(numbers->trace, &ledger);
 
 	if (r == 0)
