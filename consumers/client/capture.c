@@ -26,7 +26,8 @@ static int map_blob(int fd, struct capture_blob *ret)
 		return -errno;
 	if ((seals & want) != want || file.st_size <= 0 || (uint64_t)file.st_size > SIZE_MAX)
 		return -EPROTO;
-	bytes = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	/* Private: older kernels take a shared mapping of what nobody can write for one that could be made writable. */
+	bytes = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return -errno;
 	*ret = (struct capture_blob){ .bytes = bytes, .size = (size_t)file.st_size };

@@ -26,7 +26,7 @@ LATE = {"difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback",
 SETTINGS = ("TRACEFAN_SCALE=0.02", "TRACEFAN_GUEST=1", "PYTHONDONTWRITEBYTECODE=1")
 # Where busybox's own would do something else, or go by its name.
 TOOLS = ("cat", "chmod", "cp", "echo", "env", "false", "ls", "mkdir", "mv", "nice", "nm", "readelf", "rm", "setarch", "sh", "sleep",
-         "sort", "stat", "strip", "timeout", "touch", "true", "uname")
+         "sort", "stat", "strip", "timeout", "touch", "true", "uname", "unshare")
 
 
 def list_tests(build, names):

@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import unittest
 
 import harness
@@ -148,7 +149,7 @@ os.read(0, 1)
     def __init__(self, folder):
         self.socket = os.path.join(folder, "s t.sock")
         ends = os.pipe()
-        self.process = harness.Process(["python3", "-c", self.program, self.socket, os.path.join(folder, "gone \n file")],
+        self.process = harness.Process([sys.executable, "-c", self.program, self.socket, os.path.join(folder, "gone \n file")],
                                        stdin=ends[0], stdout=subprocess.PIPE)
         os.close(ends[0])
         self._go = ends[1]
@@ -288,7 +289,7 @@ class Coming(harness.TestCase):
                 known.discard(event["pid"])
                 ended += 1
         self.assertEqual((twice, unknown), ([], []))
-        self.assertGreater(min(born, ended), 100)
+        self.assertGreater(min(born, ended), harness.scaled(100))
         print(f"{len(told)} processes in the state, then {born} began and {ended} ended: each known once", flush=True)
 
 
@@ -331,14 +332,18 @@ class Whose(harness.TestCase):
     def test_a_namespace_of_few_ids(self):
         """In a namespace of its own, whose ids soon come again; the events tell the ids of outside."""
         limit = pathlib.Path("/proc/sys/kernel/pid_max")
-        usual = limit.read_text()
-        inside = 'mount -t proc proc /proc && echo 400 > /proc/sys/kernel/pid_max; exec "$@"'
+        usual = int(limit.read_text())
+        inside = 'mount -t proc proc /proc && echo "$0" > /proc/sys/kernel/pid_max && exec "$@"'
+        space = ["unshare", "-p", "-f", "-m", "sh", "-c", inside]
         try:
-            result, lines = self.run_reuse("unshare", "--pid", "--fork", "--mount", "--propagation", "private", "sh", "-c", inside, "sh")
+            harness.run([*space, str(usual - 1), "true"])
+            # Before 6.14 there was one limit for all, which only a guest may lower.
+            if int(limit.read_text()) != usual and "TRACEFAN_GUEST" not in os.environ:
+                self.skipTest("this kernel has one pid_max for all namespaces")
+            result, lines = self.run_reuse(*space, "400")
         finally:
-            # Before 6.14 there was one limit for all.
-            if limit.read_text() != usual:
-                limit.write_text(usual)
+            if int(limit.read_text()) != usual:
+                limit.write_text(f"{usual}\n")
         # Of inside: 300 to 400, again and again.
         rounds = [line.split() for line in lines]
         self.assertGreater(len(rounds) - len({child for _, _, child, _ in rounds}), harness.scaled(400) // 2)
@@ -422,10 +427,10 @@ class Many(harness.TestCase):
 
     def test_events_go_on_while_files_are_read(self):
         """200,000 descriptors; who reads them is stopped in the middle, and another consumer comes, has its events, and goes."""
-        count, each = harness.scaled(200000), 10000
+        each = harness.scaled(10000)
         session = harness.Session(self.folder)
         holders, ends = [], os.pipe()
-        for _ in range(max(1, count // each)):
+        for _ in range(20):
             holders.append(harness.Process([harness.program("workload_processes"), "files", str(each)], stdin=ends[0],
                                            stdout=subprocess.PIPE))
         os.close(ends[0])
