@@ -169,6 +169,15 @@ class AtRest(harness.TestCase):
         harness.up_loopback()
         subject = Subject(self.folder)
         self.addCleanup(subject.close)
+        # Others on the machine may do for a moment, twice, what they don't in between.
+        for attempt in range(5):
+            wrong, state = self.compare(subject)
+            if not wrong:
+                break
+        self.assertEqual(wrong, [])
+        self.check_subject(state, subject)
+
+    def compare(self, subject):
         before = all_processes()
         result = harness.trace("--state", "-e", f"tracepoint:{END}", "-o", "json", "--", "true")
         after = all_processes()
@@ -178,10 +187,10 @@ class AtRest(harness.TestCase):
 
         # The session itself is made after the first look, and gone before the second.
         rest = {pid for pid, p in before.items() if p and after.get(pid) and after[pid]["task"][2] == p["task"][2]}
-        self.assertEqual(rest - set(state.processes), set(), "processes that are missing")
         self.assertIn(subject.pid, rest)
+        wrong = [f"process {pid} is missing" for pid in rest - set(state.processes)]
         compared = 0
-        for pid in sorted(rest):
+        for pid in sorted(rest & set(state.processes)):
             told = state.as_read(pid)
             for key, value in before[pid].items():
                 # Of the kernel's own threads nothing is told but that they are there.
@@ -191,11 +200,12 @@ class AtRest(harness.TestCase):
                     value = None if told[key] is None and not value else arguments(value)
                 if key == "threads":
                     value = {tid: (t[0], None, *t[2:]) for tid, t in value.items() if t}
-                self.assertEqual(told[key], value, (pid, key))
+                if told[key] != value:
+                    wrong.append((pid, key, told[key], value))
                 compared += 1
-        print(f"{len(rest)} processes at rest, {compared} attributes compared, "
+        print(f"{len(rest)} processes at rest, {compared} attributes compared, {len(wrong)} differ, "
               f"{len(state.records)} records", flush=True)
-        self.check_subject(state, subject)
+        return wrong, state
 
     def check_subject(self, state, subject):
         self.assertEqual(state.processes[subject.pid]["comm"], "a) (b\nc")
@@ -426,7 +436,7 @@ class Many(harness.TestCase):
         return helpers[0], [pid for pid, parent in parent_of.items() if parent == helpers[0]]
 
     def test_events_go_on_while_files_are_read(self):
-        """200,000 descriptors; who reads them is stopped in the middle, and another consumer comes, has its events, and goes."""
+        """200,000 descriptors; while who is to read them stands still another consumer comes, has its events, and goes."""
         each = harness.scaled(10000)
         session = harness.Session(self.folder)
         holders, ends = [], os.pipe()
@@ -436,12 +446,9 @@ class Many(harness.TestCase):
         os.close(ends[0])
         for holder in holders:
             self.assertEqual(holder._popen.stdout.readline(), b"ready\n")
+        helper, _ = self.helper(session.reader)
+        os.kill(helper, signal.SIGSTOP)
         slow = session.trace("--state=files", "-e", f"tracepoint:{GETPGID}", "-o", "json", "-n", 1, uid=0)
-        helper, children = self.helper(session.reader)
-        while not children:
-            self.assertTrue(slow.running(), slow.err)
-            _, children = self.helper(session.reader)
-        os.kill(children[0], signal.SIGSTOP)
 
         gate = harness.Gate(self.folder)
         self.addCleanup(gate.close)
@@ -454,9 +461,12 @@ class Many(harness.TestCase):
         self.check_no_loss(result)
         numbers = [e["args"]["pid"] for e in result.events if 1 << 30 <= e["args"]["pid"] < (1 << 30) + 10000]
         self.assertEqual(numbers, list(range(1 << 30, (1 << 30) + 10000)))
-        self.assertEqual(slow.out, "", "it was not stopped in time")
+        self.assertEqual(slow.out, "")
 
-        os.kill(children[0], signal.SIGCONT)
+        os.kill(helper, signal.SIGCONT)
+        # One event is enough for it, whenever it attached.
+        while slow.running():
+            harness.run([harness.program("workload_numbers"), harness.cpus()[0], 1 << 30, 100])
         result = slow.wait()
         self.check_ended(result)
         state = State(result.records)
