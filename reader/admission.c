@@ -69,6 +69,27 @@ static int name_place(const struct control_create *create, int target, char *nam
 	}
 }
 
+/* Stacks are addresses: the kernel's are root's, a program's its user's. */
+static int admit_stacks(const struct policy_identity *identity, const struct control_create *create,
+	int status, const struct policy_grant *grant, struct control_failure *failure)
+{
+	if (status != EXIT_DONE || identity->uid == 0)
+		return status;
+	if (create->flags & CREATE_KERNEL_STACK) {
+		control_failure_set(failure, EPERM, -1,
+			"the stacks of the kernel hold its addresses, which are root's alone: leave out "
+			"stack, or ask as root");
+		return EXIT_NOT_PERMITTED;
+	}
+	if (create->flags & CREATE_USER_STACK && !grant->own) {
+		control_failure_set(failure, EPERM, -1,
+			"the stacks of programs hold their addresses: leave out ustack, or let the policy's "
+			"line say scope=own");
+		return EXIT_NOT_PERMITTED;
+	}
+	return status;
+}
+
 int admission_probe(const struct policy *policy, const struct policy_identity *identity,
 	const struct control_create *create, int target, struct policy_grant *ret,
 	struct control_failure *ret_failure)
@@ -95,7 +116,8 @@ int admission_probe(const struct policy *policy, const struct policy_identity *i
 		if (status)
 			return status;
 	}
-	return policy_decide(policy, identity, &wish, ret, ret_failure);
+	return admit_stacks(identity, create,
+		policy_decide(policy, identity, &wish, ret, ret_failure), ret, ret_failure);
 }
 
 /* ---- the list ---- */

@@ -90,6 +90,8 @@ int facts_of_kernel(const struct instance *instance)
 	add_file(&facts, instance->dir, "events/header_page", FACT_HEADER_PAGE, 0);
 	add_file(&facts, instance->dir, "events/header_event", FACT_HEADER_EVENT, 0);
 	add_file(&facts, instance->root, "printk_formats", FACT_PRINTK_FORMATS, 0);
+	add_file(&facts, instance->dir, "events/ftrace/kernel_stack/format", FACT_STACK_FORMAT, 0);
+	add_file(&facts, instance->dir, "events/ftrace/user_stack/format", FACT_STACK_FORMAT, 1);
 	facts_add(&facts, FACT_MACHINE, 0, &big_endian, sizeof(big_endian));
 	fd = facts_blob(&facts, "tracefan-facts");
 	facts_release(&facts);

@@ -8,6 +8,7 @@
 #include "reader/probe_line.h"
 #include "reader/probe_name.h"
 #include "reader/probe_remove.h"
+#include "reader/probe_stacks.h"
 #include "shm/control.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ int probes_open(struct probes *probes, struct instance *instance, const char *se
 	*probes = (struct probes){ .instance = instance, .guards_strings = text, .legacy = legacy };
 	probe_name_group(session, probes->group, sizeof(probes->group));
 	(void)snprintf(probes->tag, sizeof(probes->tag), "%08x", tag);
+	probe_stacks_read(probes);
 	return 0;
 }
 
@@ -139,8 +141,10 @@ int probe_create(struct probes *probes, const struct control_create *create, int
 {
 	CLEANUP_FREE struct probe *probe = calloc(1, sizeof(*probe));
 	struct probe *same;
-	int r;
+	int r = probe_stacks_check(probes, create, ret_failure);
 
+	if (r)
+		return r;
 	if (probe_kind_in_file(create->kind)) {
 		r = probe_check_target(create, target, ret_failure);
 		if (r)
@@ -156,8 +160,10 @@ int probe_create(struct probes *probes, const struct control_create *create, int
 	if (same) {
 		probes->parked -= same->parked;
 		probes->count += same->parked;
+		same->stacks = same->parked ? 0 : same->stacks;
 		same->parked = false;
 		same->references++;
+		same->stacks |= create->flags & CREATE_STACKS;
 		*ret = same;
 		*ret_shared = true;
 		return EXIT_DONE;
@@ -175,6 +181,7 @@ int probe_create(struct probes *probes, const struct control_create *create, int
 		return EXIT_FAILED;
 	}
 	probe->references = 1;
+	probe->stacks = create->flags & CREATE_STACKS;
 	probe->next = probes->first;
 	probes->first = probe;
 	probes->count++;
@@ -188,19 +195,22 @@ static void event_path(const struct probe *probe, const char *file, char *path, 
 	(void)snprintf(path, size, "events/%s/%s/%s", probe->system, probe->event, file);
 }
 
-int probe_switch(const struct probes *probes, struct probe *probe, bool on)
+/* Stacks are there before the first event, and until after the last. */
+int probe_switch(struct probes *probes, struct probe *probe, bool on)
 {
 	char path[2 * CONTROL_NAME_MAX + 32];
-	int r;
+	int r = on ? probe_stacks_switch(probes, probe->stacks) : 0;
 
-	if (probe->enabled == on)
-		return 0;
+	if (probe->enabled == on || r)
+		return r;
 	event_path(probe, "enable", path, sizeof(path));
 	r = flow_write(probes->instance->flow, probes->instance->dir, path, false, on ? "1" : "0");
 	if (r < 0)
 		return r;
 	probe->enabled = on;
 	probe->was_enabled = probe->was_enabled || on;
+	if (!on && probe_stacks_switch(probes, 0) < 0)
+		log_warning("the stacks could not be switched off");
 	return 0;
 }
 

@@ -21,6 +21,7 @@ struct probe {
 	bool enabled;                  /* in the kernel */
 	bool was_enabled;              /* ... now or before: to remove it clears the buffers */
 	bool parked;                   /* nobody refers to it, and it waits for its removal */
+	uint32_t stacks;               /* enum control_create_flag: what somebody wanted with its events */
 	char system[CONTROL_NAME_MAX]; /* the event in tracefs */
 	char event[CONTROL_NAME_MAX];
 	char filter[CONTROL_FILTER_MAX];
@@ -42,6 +43,7 @@ struct probes {
 	uint64_t last_id;
 	char group[CONTROL_NAME_MAX];
 	char tag[CONTROL_NAME_MAX];
+	uint32_t stacks; /* enum control_create_flag: what the instance writes behind every event now */
 	bool guards_strings; /* the events are read as text: strings need a canary behind them */
 	struct legacy *legacy;   /* where they are noted for the next reader */
 };
@@ -96,7 +98,7 @@ int probes_tidy(struct probes *probes);
 int probes_take_counts(struct probes *probes);
 
 /* ---- for probe_park.c ---- */
-int probe_switch(const struct probes *probes, struct probe *probe, bool on);
+int probe_switch(struct probes *probes, struct probe *probe, bool on);
 int probe_remove_now(struct probes *probes, struct probe *probe);
 /* Disables a probe that nobody refers to any more and removes it, or parks it. */
 int probe_retire(struct probes *probes, struct probe *probe);

@@ -89,6 +89,10 @@ static int create(struct provider *provider, const struct control_create *create
 	const struct replay *replay = recorded->replay;
 
 	(void)target;
+	if (create->flags & CREATE_STACKS) {
+		control_failure_set(ret_failure, EOPNOTSUPP, -1, "a recording keeps no stacks");
+		return EXIT_MISSING;
+	}
 	for (uint32_t i = 0; i < replay->format_count; i++) {
 		const struct replay_format *format = &replay->formats[i];
 

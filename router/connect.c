@@ -139,6 +139,8 @@ static int take_facts(struct router *router, const void *blob, size_t size)
 		r = 0;
 		if (fact.fact == FACT_PRINTK_FORMATS)
 			r = catalog_add_printk_formats(router->catalog, bytes, fact.size);
+		else if (fact.fact == FACT_STACK_FORMAT)
+			r = stacks_learn(&router->fanout.stacks, router->catalog, bytes, fact.size, long_size);
 		else if (fact.fact == FACT_FORMAT)
 			r = add_format_fact(router, bytes, fact.size);
 	}

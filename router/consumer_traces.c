@@ -168,6 +168,7 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 	model.rate = created->rate;
 	model.owner_rate = created->owner_rate;
 	model.in_task = create->kind == PROBE_UPROBE || create->kind == PROBE_URETPROBE || create->kind == PROBE_USDT;
+	model.stacks = (uint8_t)((create->flags & CREATE_KERNEL_STACK ? STACK_KERNEL : 0) | (create->flags & CREATE_USER_STACK ? STACK_USER : 0));
 	status = read_filter(route, create->name, create->filter, environment, &model.filter, &model.kernel_filter, ret_failure);
 	if (status) {
 		drop_unused(router, route);

@@ -379,10 +379,10 @@ static HOT void copy_payload(uint8_t *to, const uint8_t *from, uint32_t size)
 		memcpy(to, from, sizeof(uint32_t));
 }
 
-static HOT void tell(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+static HOT void tell_with(struct fanout *fanout, struct trace *trace, const struct event_view *view, uint32_t more)
 {
 	struct outlet *outlet = trace->outlet;
-	struct record_header *record = outlet_reserve(outlet, view->size, view->time);
+	struct record_header *record = outlet_reserve(outlet, view->size + more, view->time);
 
 	if (__builtin_expect(!outlet->dirty, 0))
 		fanout_touch(fanout, outlet);
@@ -403,6 +403,24 @@ static HOT void tell(struct fanout *fanout, struct trace *trace, const struct ev
 	record->payload_size = view->payload_size;
 	memcpy(record->comm, view->comm, RECORD_COMM_SIZE);
 	copy_payload((uint8_t *)(record + 1), view->payload, view->payload_size);
+	if (!more)
+		return;
+	stacks_write(&fanout->stacks, trace->stacks, record, (struct record_header *)(void *)((uint8_t *)record + view->size));
+	record->flags |= RECORD_STACKED;
+}
+
+/* Both records get their room at once, so that a consumer has both or none. */
+static __attribute__((noinline)) void tell_stacked(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+{
+	tell_with(fanout, trace, view, stacks_size(&fanout->stacks, trace->stacks));
+}
+
+static HOT void tell(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+{
+	if (__builtin_expect(trace->stacks, 0))
+		tell_stacked(fanout, trace, view);
+	else
+		tell_with(fanout, trace, view, 0);
 }
 
 /* What is known of the process of an event; *ret_exe and *ret_group are texts that belong behind it, or NULL. */
@@ -444,6 +462,7 @@ static void tell_detailed(struct fanout *fanout, struct trace *trace, const stru
 	const char *exe, *group;
 	const struct record_process process = process_of(fanout, view, &exe, &group);
 	struct event_view longer = *view;
+	const uint32_t more = trace->stacks ? stacks_size(&fanout->stacks, trace->stacks) : 0;
 	uint64_t delivered = trace->ledger.delivered;
 	uint8_t *behind;
 
@@ -452,8 +471,8 @@ static void tell_detailed(struct fanout *fanout, struct trace *trace, const stru
 	tell(fanout, trace, &longer);
 	if (trace->ledger.delivered == delivered)
 		return;
-	/* Written to where the ring's next record will begin. */
-	behind = trace->outlet->ring.at - (longer.size - view->size);
+	/* Written to where the ring's next record will begin, with that of its stacks. */
+	behind = trace->outlet->ring.at - more - (longer.size - view->size);
 	memcpy(behind, &process, sizeof(process));
 	if (exe)
 		memcpy(behind + sizeof(process), exe, process.exe_size);
@@ -656,14 +675,25 @@ static __attribute__((noinline)) void take_own(struct fanout *fanout, const stru
 	route->own(route->own_context, event);
 }
 
-static HOT void take_event(struct fanout *fanout, const struct merge_event *event)
+/* False: the event waits. */
+static __attribute__((noinline)) bool gather(struct fanout *fanout, const struct route *route, const struct merge_event *event)
+{
+	fanout->waits = !stacks_gather(&fanout->stacks, event, route->stacks);
+	if (fanout->waits)
+		fanout->awaiting = *event;
+	return !fanout->waits;
+}
+
+static HOT bool take_event(struct fanout *fanout, const struct merge_event *event)
 {
 	struct route *route = event_route(fanout, event);
 
+	if (__builtin_expect(route && route->stacks, 0) && !gather(fanout, route, event))
+		return false;
 	fanout->decoded++;
 	if (__builtin_expect(!route, 0)) {
 		fanout->unrouted++;
-		return;
+		return true;
 	}
 	if (__builtin_expect(route->all_seen != fanout->all_generation, 0))
 		see_route(fanout, route);
@@ -679,19 +709,31 @@ static HOT void take_event(struct fanout *fanout, const struct merge_event *even
 			.time = event->time,
 			.tid = event_pid(fanout, route, event),
 		});
+	return true;
 }
 
-void fanout_event(struct fanout *fanout, const struct merge_event *event)
+int fanout_next(struct fanout *fanout, struct merge *merge, struct merge_event *ret)
 {
-	take_event(fanout, event);
+	if (__builtin_expect(!fanout->waits, 1))
+		return merge_next(merge, ret);
+	fanout->waits = false;
+	*ret = fanout->awaiting;
+	return 1;
+}
+
+bool fanout_event(struct fanout *fanout, const struct merge_event *event)
+{
+	return take_event(fanout, event);
 }
 
 void fanout_drain(struct fanout *fanout, struct merge *merge)
 {
 	struct merge_event event;
 
-	while (merge_next(merge, &event) == 1)
-		take_event(fanout, &event);
+	int r = fanout_next(fanout, merge, &event);
+
+	while (r == 1 && take_event(fanout, &event))
+		r = merge_next(merge, &event);
 }
 
 static struct route *text_route(struct fanout *fanout, const struct text_line *line)

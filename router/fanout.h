@@ -6,6 +6,7 @@
 #include "router/catalog.h"
 #include "router/merge.h"
 #include "router/outlet.h"
+#include "router/stacks.h"
 #include "router/tasks.h"
 #include "router/text_join.h"
 #include "shm/control_abi.h"
@@ -61,6 +62,7 @@ struct trace {
 	uint16_t next_request; /* enum control_type: what asked for it */
 	bool indexed; /* listed in the route's index */
 	bool detailed; /* its consumer wants to know whose each event is */
+	uint8_t stacks; /* enum record_stack_kind: wanted with its events */
 	uint64_t missed_before; /* the route's when the trace was made */
 	bool enabled;
 	bool claiming; /* enabled, or about to be: the kernel must record what its filters take */
@@ -100,6 +102,7 @@ struct route {
 	struct tasks *tasks;        /* the fan-out's */
 	uint64_t seed;              /* of the index: the fan-out's */
 	uint32_t changing;          /* traces that wait or close */
+	uint8_t stacks;             /* what any of its traces wants */
 	/* Where its binary events have the thread's id, and how long they must be to have one; UINT32_MAX: none has. */
 	uint32_t pid_offset, pid_end;
 	uint64_t told;              /* events of this kind so far */
@@ -134,6 +137,9 @@ struct fanout {
 	struct outlet *dirty, **dirty_end; /* in the order in which they are woken */
 	uint64_t woken_until; /* ns: as if the last consumer had been woken then, each at its time */
 	uint64_t held;        /* ns: since when somebody has waited to be woken; 0: nobody waits */
+	struct stacks stacks;
+	bool waits; /* for the stacks of `awaiting`, the merge's current event: nothing is told before it */
+	struct merge_event awaiting;
 	uint64_t last_time; /* of the last event told */
 	uint64_t decoded, undecodable;
 	uint64_t unrouted;  /* decoded, of a kind that nobody asked for */
@@ -184,8 +190,10 @@ void fanout_event_gone(struct outlet *outlet, uint64_t trace_id);
 struct route *fanout_route_named(const struct fanout *fanout, const char *name, size_t size);
 struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id);
 
-/* Tells one event of the merged binary stream to everybody whose it is. */
-void fanout_event(struct fanout *fanout, const struct merge_event *event);
+/* The next event to tell, which may be one that waited. Returns as merge_next. */
+int fanout_next(struct fanout *fanout, struct merge *merge, struct merge_event *ret);
+/* Tells one event of the merged binary stream to everybody whose it is. False: it has to wait for its stacks. */
+bool fanout_event(struct fanout *fanout, const struct merge_event *event);
 /* Tells all that the merge gives out. */
 void fanout_drain(struct fanout *fanout, struct merge *merge);
 /* Tells one event of a text stream, unless its text turns out to go on in the next line. Returns an enum

@@ -275,3 +275,39 @@ uint64_t merge_held(const struct merge *merge)
 	}
 	return held;
 }
+
+void merge_look_begin(const struct merge *merge, struct merge_look *look)
+{
+	look->cursor = merge->current->cursor;
+	look->queued = 0;
+}
+
+bool merge_look_next(const struct merge *merge, struct merge_look *look, struct page_event *ret)
+{
+	const struct merge_lane *lane = merge->current;
+
+	while (page_next(&look->cursor, ret) != 1) {
+		const struct merge_slot *slot;
+
+		if (look->queued == lane->queue_count)
+			return false;
+		slot = &lane->queue[(lane->queue_head + look->queued++) & (lane->queue_room - 1)];
+		/* One that can't be opened has no event: the next call of page_next says so again. */
+		(void)page_open(&look->cursor, merge->layout, slot->bytes, slot->length);
+	}
+	return true;
+}
+
+bool merge_knows_after(const struct merge *merge, uint64_t time)
+{
+	return merge->current->empty_until > time;
+}
+
+uint32_t merge_slots(const struct merge *merge)
+{
+	uint32_t slots = 0;
+
+	for (uint32_t i = 0; i < merge->lane_count; i++)
+		slots += merge->lanes[i].queue_count + (merge->lanes[i].slot != MERGE_NO_SLOT);
+	return slots;
+}

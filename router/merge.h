@@ -91,6 +91,19 @@ uint32_t merge_disown(struct merge *merge);
 /* Events that lie in queued or open slots and were not returned yet: for the ledger, walks them all. */
 uint64_t merge_held(const struct merge *merge);
 
+/* A look at what follows the event that merge_next returned last in its lane, as far as it is known. */
+struct merge_look {
+	struct page_cursor cursor;
+	uint32_t queued; /* waiting slots that were looked into */
+};
+void merge_look_begin(const struct merge *merge, struct merge_look *look);
+/* False: no more is known. */
+bool merge_look_next(const struct merge *merge, struct merge_look *look, struct page_event *ret);
+/* Whether a sweep after `time` has found nothing more in that lane. */
+bool merge_knows_after(const struct merge *merge, uint64_t time);
+/* Slots that lie in all lanes. */
+uint32_t merge_slots(const struct merge *merge);
+
 int merge_next_slow(struct merge *merge, struct merge_event *ret);
 
 /* The next event in time order: 1, or 0 when none may be told yet. Valid until the next call. */

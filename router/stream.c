@@ -114,6 +114,9 @@ int stream_init(struct router *router)
 	router->fanout.decoded = router->stream.counters.decoded;
 	router->fanout.undecodable = router->stream.counters.undecodable;
 	text_join_init(&router->stream.text);
+	/* The reader must never come to want for a slot because of an event that waits. */
+	router->fanout.stacks.merge = &router->stream.merge;
+	router->fanout.stacks.slots_most = router->pool.slot_count / 2;
 	return merge_init(&router->stream.merge, router->welcome.cpu_count, &router->layout, &hooks);
 }
 
@@ -326,7 +329,7 @@ static void account_here(struct router *router, struct stream_mark *mark)
 	if (router_text(router))
 		(void)text_join_flush(&router->stream.text, text_joined, router);
 	mark->seen = true;
-	mark->decoded = router->fanout.decoded + merge_held(&router->stream.merge);
+	mark->decoded = router->fanout.decoded + merge_held(&router->stream.merge) + router->fanout.waits;
 	mark->undecodable = router->fanout.undecodable;
 }
 
@@ -466,6 +469,9 @@ static void flushes_settle(struct router *router)
 {
 	struct stream *stream = &router->stream;
 	uint64_t horizon = router_text(router) ? UINT64_MAX : merge_horizon(&stream->merge);
+
+	if (router->fanout.waits && router->fanout.awaiting.time <= horizon)
+		horizon = router->fanout.awaiting.time - 1;
 
 	for (uint32_t i = 0; i < stream->mark_count;) {
 		struct stream_mark mark = stream->marks[i];
@@ -679,9 +685,8 @@ static bool replay_merge(struct router *router)
 	struct merge_event event;
 
 	while (replay_has_room(router)) {
-		if (merge_next(&router->stream.merge, &event) != 1)
+		if (fanout_next(&router->fanout, &router->stream.merge, &event) != 1 || !fanout_event(&router->fanout, &event))
 			return true;
-		fanout_event(&router->fanout, &event);
 	}
 	return false;
 }

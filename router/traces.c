@@ -79,6 +79,7 @@ int fanout_trace_add(struct route *route, const struct trace *model, struct trac
 	trace->stage = TRACE_OFF;
 	trace->missed_before = route->missed;
 	route->traces[route->trace_count++] = trace;
+	route->stacks |= trace->stacks;
 	outlet_list(trace);
 	*ret = trace;
 	return 0;
@@ -261,6 +262,9 @@ void fanout_trace_remove(struct trace *trace)
 	trace_end(trace);
 	outlet_unlist(trace);
 	list_remove(route->traces, &route->trace_count, trace);
+	route->stacks = 0;
+	for (uint32_t i = 0; i < route->trace_count; i++)
+		route->stacks |= route->traces[i]->stacks;
 	trace_release(trace);
 }
 

@@ -183,7 +183,11 @@ enum control_probe_kind {
 enum control_create_flag {
 	CREATE_LENIENT = 1 << 0, /* a field that the event lacks makes the filter's comparisons false, and is no error: for
 				  * who comes back with what CONTROL_SET_SHARED has accepted */
+	CREATE_KERNEL_STACK = 1 << 1, /* with each event the kernel's stack, and */
+	CREATE_USER_STACK = 1 << 2,   /* the program's */
 };
+
+#define CREATE_STACKS ((uint32_t)(CREATE_KERNEL_STACK | CREATE_USER_STACK))
 
 /* A trace or probe definition. Which members count depends on `kind`; the others are zero. */
 struct control_create {
@@ -418,6 +422,7 @@ enum control_fact {
 	FACT_STATS = 5,          /* per_cpu/cpuN/stats; `id` is N (the account blob) */
 	FACT_UPROBE_PROFILE = 6, /* uprobe_profile (the account blob) */
 	FACT_KPROBE_PROFILE = 7, /* kprobe_profile (the account blob) */
+	FACT_STACK_FORMAT = 9,   /* events/ftrace/kernel_stack/format and user_stack's */
 	FACT_FORMAT = 8,         /* recordings: system, NUL, the name under which it is shown, NUL, the format file; no
 				  * name: the recorded session wanted it for itself */
 };

@@ -77,7 +77,7 @@ static const struct layout layout_create = {
 	},
 	.values = {
 		VALUE(control_create, kind, PROBE_TRACEPOINT, PROBE_EVENT),
-		VALUE(control_create, flags, 0, CREATE_LENIENT),
+		VALUE(control_create, flags, 0, CREATE_LENIENT | CREATE_STACKS),
 	},
 };
 static const struct layout layout_set_filter = {

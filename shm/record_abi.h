@@ -25,6 +25,7 @@ enum record_kind {
 	RECORD_CLOCK = 7,   /* struct record_clock */
 	RECORD_FILTER = 8,  /* struct record_filter: from here on the trace's new filter holds */
 	RECORD_THROTTLED = 9, /* struct record_throttled: the trace brought too many events and is disabled */
+	RECORD_STACK = 10,  /* struct record_stack and frames: of the event right before it */
 };
 
 enum record_flag {
@@ -32,6 +33,7 @@ enum record_flag {
 	RECORD_COMM = 1 << 1,    /* comm is known */
 	RECORD_SUSPECT = 1 << 2, /* text source: a string may hold forged parts */
 	RECORD_PARTIAL = 1 << 3, /* text source: the line was cut by the kernel */
+	RECORD_STACKED = 1 << 5, /* the next record is this event's RECORD_STACK */
 	RECORD_PROCESS = 1 << 4, /* behind the payload, at a multiple of 8, stands a struct record_process */
 };
 
@@ -120,6 +122,19 @@ struct record_throttled {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct record_throttled) == 32, "throttled record");
+
+enum record_stack_kind {
+	STACK_KERNEL = 1 << 0,
+	STACK_USER = 1 << 1,
+};
+
+/* Payload of RECORD_STACK; behind it the frames, 8 bytes each, the innermost first: the kernel's, then the program's. */
+struct record_stack {
+	uint32_t found;   /* enum record_stack_kind: the kernel wrote it */
+	int32_t process;  /* STACK_USER: the kernel's tgid; whose addresses they are */
+	uint32_t kernel_count, user_count;
+};
+_Static_assert(sizeof(struct record_stack) == 16, "stack record");
 
 enum end_reason {
 	END_STOPPED = 1,  /* by the operator or the session's owner */

@@ -203,6 +203,51 @@ static void json_fields(struct writer *writer, const struct tfan_event *event, c
 	}
 }
 
+static void json_frame(struct writer *writer, const struct tfan_frame *frame)
+{
+	json_unsigned(writer, "{\"address\":", frame->address);
+	writer_text(writer, ",\"symbol\":");
+	if (frame->symbol) {
+		json_string(writer, frame->symbol, strlen(frame->symbol));
+		json_unsigned(writer, ",\"offset\":", frame->offset);
+	} else {
+		writer_text(writer, "null,\"offset\":null");
+	}
+	writer_text(writer, ",\"file\":");
+	if (frame->file)
+		json_string(writer, frame->file, strlen(frame->file));
+	else
+		writer_text(writer, "null");
+	if (frame->build_id) {
+		writer_text(writer, ",\"build_id\":");
+		json_string(writer, frame->build_id, strlen(frame->build_id));
+	}
+	writer_char(writer, '}');
+}
+
+/* Of a probe that has none, nothing; of an event that came without, null. */
+static void json_stack(struct writer *writer, const struct tfan_event *event, const struct plan *plan, enum tfan_stack which,
+	const char *key)
+{
+	struct tfan_frame frame;
+	size_t count;
+
+	if (!tfan_trace_has_stack(plan->trace, which))
+		return;
+	writer_text(writer, key);
+	if (tfan_event_stack(event, which, &count) < 0) {
+		writer_text(writer, "null");
+		return;
+	}
+	writer_char(writer, '[');
+	for (size_t i = 0; i < count && tfan_event_frame(event, which, i, &frame) == 0; i++) {
+		if (i > 0)
+			writer_char(writer, ',');
+		json_frame(writer, &frame);
+	}
+	writer_char(writer, ']');
+}
+
 static void json_event(struct output *output, const struct tfan_event *event, const struct plan *plan)
 {
 	struct writer *writer = output->writer;
@@ -214,6 +259,8 @@ static void json_event(struct output *output, const struct tfan_event *event, co
 	writer_char(writer, '}');
 	if (output->processes)
 		output_json_process(writer, event);
+	json_stack(writer, event, plan, TFAN_KERNEL_STACK, ",\"stack\":");
+	json_stack(writer, event, plan, TFAN_USER_STACK, ",\"ustack\":");
 	if (tfan_event_late(event))
 		writer_text(writer, ",\"late\":true");
 	if (tfan_event_suspect(event))

@@ -272,6 +272,37 @@ static void text_fields(struct writer *writer, const struct tfan_event *event, c
 	}
 }
 
+/* A line a frame, as the kernel has it: " => SYMBOL+0xOFFSET (FILE)". */
+static void text_frame(struct writer *writer, const struct tfan_frame *frame)
+{
+	writer_text(writer, " => ");
+	if (frame->symbol) {
+		escape_text(writer, frame->symbol, strlen(frame->symbol));
+		writer_text(writer, "+0x");
+		writer_done(writer, number_hex(writer_room(writer, NUMBER_SIZE_MAX), frame->offset));
+	} else {
+		writer_text(writer, "0x");
+		writer_done(writer, number_hex(writer_room(writer, NUMBER_SIZE_MAX), frame->address));
+	}
+	if (frame->file) {
+		writer_text(writer, " (");
+		escape_text(writer, frame->file, strlen(frame->file));
+		writer_char(writer, ')');
+	}
+	writer_end_line(writer);
+}
+
+static void text_stack(struct writer *writer, const struct tfan_event *event, const struct plan *plan, enum tfan_stack which)
+{
+	struct tfan_frame frame;
+	size_t count;
+
+	if (!tfan_trace_has_stack(plan->trace, which) || tfan_event_stack(event, which, &count) < 0)
+		return;
+	for (size_t i = 0; i < count && tfan_event_frame(event, which, i, &frame) == 0; i++)
+		text_frame(writer, &frame);
+}
+
 static void text_event(struct output *output, const struct tfan_event *event, const struct plan *plan)
 {
 	struct writer *writer = output->writer;
@@ -288,6 +319,8 @@ static void text_event(struct output *output, const struct tfan_event *event, co
 	if (tfan_event_partial(event))
 		writer_text(writer, " (cut)");
 	writer_end_line(writer);
+	text_stack(writer, event, plan, TFAN_KERNEL_STACK);
+	text_stack(writer, event, plan, TFAN_USER_STACK);
 }
 
 /* The columns of a line that belongs to no task: TIME CPU - - NAME. */

@@ -27,7 +27,7 @@ static const struct verb verbs[] = {
 
 static const char verb_probes[] =
 	"\n"
-	"PROBE is [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... [if FILTER], in quotes:\n"
+	"PROBE is [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... [stack] [ustack] [if FILTER], in quotes:\n"
 	"  tracepoint:SYSTEM:EVENT                 kprobe:SYMBOL[+OFFSET]\n"
 	"  uprobe:PATH:SYMBOL[+OFFSET]             kretprobe:SYMBOL[+maxactive=N]\n"
 	"  uprobe:PATH:0xOFFSET (in the file)      uretprobe:PATH:SYMBOL\n"

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "consumers/client/connection.h"
+#include "consumers/client/stack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -349,6 +350,7 @@ void tfan_close(struct tfan *tfan)
 	free(tfan->list);
 	free(tfan->explained);
 	free(tfan->strings.bytes);
+	stack_release(tfan);
 	tfan->epoll = close_fd(tfan->epoll);
 	tfan->timer = close_fd(tfan->timer);
 	tfan->socket = close_fd(tfan->socket);

@@ -41,6 +41,7 @@ struct tfan {
 	struct tfan_event event;
 	uint64_t overwritten; /* of ring.lost_events, what has been told */
 	struct clock_model clock;
+	struct symbols *symbols; /* owned; NULL: no frame was named yet */
 
 	struct trace_index index;
 	struct tfan_trace **traces; /* in the order of their making */

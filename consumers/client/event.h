@@ -28,7 +28,13 @@ struct tfan_event {
 		struct record_header header;
 		struct record_lost lost;
 	} overwritten;
-	const struct record_header *pending; /* the record behind such a loss */
+	const struct record_header *pending; /* the record behind such a loss, or behind an event that has no stack */
+	bool overtaken; /* RING_OVERWRITE: such a loss came behind an event, and is to be told next */
+	/* Of an event that has RECORD_STACKED. */
+	uint8_t *kept; /* owned: its record */
+	size_t kept_room;
+	struct record_stack stack;
+	const uint64_t *frames;
 };
 
 static inline const uint8_t *event_payload(const struct tfan_event *event)

@@ -255,6 +255,7 @@ int location_request(struct tfan *tfan, struct location *location, size_t i, str
 			error.argument ? " (argument \"" : "", error.argument ? error.argument : "",
 			error.argument ? "\")" : "");
 	ret->kind = spec->kind;
+	ret->flags = (spec->stack ? CREATE_KERNEL_STACK : 0) | (spec->ustack ? CREATE_USER_STACK : 0);
 	ret->offset = site ? site->offset : probe_spec_in_file(spec->kind) ? location->offset : spec->offset;
 	ret->ref_offset = site ? site->ref_offset : 0;
 	ret->maxactive = spec->kind == PROBE_KRETPROBE && !spec->maxactive ? RETURNS_USUAL : spec->maxactive;

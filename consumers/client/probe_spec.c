@@ -540,6 +540,20 @@ static int parse_filter(struct parser *p)
 	return 0;
 }
 
+/* "stack" and "ustack". */
+static bool parse_stack(struct parser *p)
+{
+	const char *rest = p->text + p->at;
+	bool is_user = *rest == 'u';
+
+	rest += is_user;
+	if (strncmp(rest, "stack", 5) != 0 || (rest[5] != '\0' && !is_blank(rest[5])))
+		return false;
+	*(is_user ? &p->spec->ustack : &p->spec->stack) = true;
+	p->at += 5U + is_user;
+	return true;
+}
+
 /* What follows the place. */
 static int parse_rest(struct parser *p, bool may_filter)
 {
@@ -551,6 +565,8 @@ static int parse_rest(struct parser *p, bool may_filter)
 		rest = p->text + p->at;
 		if (*rest == '\0')
 			return 0;
+		if (parse_stack(p))
+			continue;
 		if (may_filter && rest[0] == 'i' && rest[1] == 'f' && (rest[2] == '\0' || is_blank(rest[2])))
 			rc = parse_filter(p);
 		else

@@ -1,6 +1,6 @@
 /* The command line's notation for a probe, taken apart. Pure: no system calls.
  *
- *   [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... [if FILTER]
+ *   [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... [stack] [ustack] [if FILTER]
  *
  *   tracepoint:SYSTEM:EVENT              with arguments: PROBE_EVENT
  *   kprobe:SYMBOL[+OFFSET]               kretprobe:SYMBOL[+maxactive=N]
@@ -44,6 +44,7 @@ struct probe_spec {
 	uint64_t offset;
 	bool by_offset; /* uprobes: `offset` counts from the file's begin and `symbol` is empty */
 	uint32_t maxactive;
+	bool stack, ustack; /* the kernel's and the program's stack with each event */
 	size_t arg_count;
 	struct probe_spec_arg args[PROBE_SPEC_ARGS_MAX];
 	char fetch[CONTROL_FETCH_MAX];

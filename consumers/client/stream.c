@@ -1,6 +1,7 @@
 /* Reading: from the ring's records to the caller's events, and sleeping until there are some. */
 #include "consumers/client/connection.h"
 
+#include "consumers/client/stack.h"
 #include "shm/wake.h"
 
 #include <errno.h>
@@ -72,17 +73,21 @@ static inline int take_event(struct tfan *tfan, const struct record_header *reco
 	struct tfan_event *event = &tfan->event;
 	struct trace_part *part = event->part;
 	uint64_t id = record->trace_id;
+	uint32_t size;
+	int rc;
 
 	if (__builtin_expect(!part || part->id != id, 0)) {
-		int rc = find_part(tfan, id, &part);
-
+		rc = find_part(tfan, id, &part);
 		if (rc)
 			return rc == -ENOENT ? 0 : rc;
 		event->part = part;
 	}
 	if (tfan->comeback.passing && comeback_knows(tfan, record, part->trace->enabled_at))
 		return 0;
-	take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record), part->trace);
+	size = ring_reader_payload_size(&tfan->ring, record);
+	if (record->flags & RECORD_STACKED && stack_take(tfan, &record) < 0)
+		return damaged(tfan);
+	take_record(tfan, record, TFAN_EVENT, size, part->trace);
 	event->direct = event->payload_size >= part->direct_size;
 	if (!(record->flags & RECORD_LATE))
 		see(tfan);
@@ -427,11 +432,14 @@ static int settle(struct tfan *tfan, const struct record_header **ret)
 static int step(struct tfan *tfan, const struct record_header **record)
 {
 	const struct record_lost *owed = *record ? NULL : comeback_next_loss(tfan);
-	int rc = *record ? 1 : owed ? 0 : ring_reader_next(&tfan->ring, record);
+	const bool overtaken = !*record && !owed && tfan->event.overtaken;
+	int rc = *record ? 1 : owed ? 0 : overtaken ? -EOVERFLOW : ring_reader_next(&tfan->ring, record);
 	const struct record_header *next = NULL;
 
 	if (owed)
 		return take_loss(tfan, owed);
+	if (overtaken)
+		tfan->event.overtaken = false;
 	if (rc == 1)
 		rc = take(tfan, *record);
 	else if (rc == -EOVERFLOW)
@@ -471,7 +479,7 @@ int tfan_next(struct tfan *tfan, const struct tfan_event **ret)
 
 	/* An event of the same trace as the last. */
 	if (!tfan->pending && ring_reader_next_fast(&tfan->ring, &record) && record->kind == RECORD_EVENT &&
-		!(record->flags & RECORD_LATE) && event->part && record->trace_id == event->part->id) {
+		!(record->flags & (RECORD_LATE | RECORD_STACKED)) && event->part && record->trace_id == event->part->id) {
 		take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record), event->part->trace);
 		see(tfan);
 		event->direct = event->payload_size >= event->part->direct_size;

@@ -92,7 +92,7 @@ int tfan_list(struct tfan *tfan, const char **ret);
 /* ---- traces ---- */
 
 /* Creates a trace from the command line's own notation:
- *   [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... [if FILTER]
+ *   [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... [stack] [ustack] [if FILTER]
  * It starts disabled. Errors: TFAN_USAGE (the notation, with position), TFAN_LOCATION, TFAN_FETCH_ARG,
  * TFAN_NOT_PERMITTED, TFAN_MISSING. *ret belongs to the connection; tfan_trace_close gives it back early. */
 int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **ret);
@@ -237,6 +237,28 @@ int tfan_event_integers(const struct tfan_event *event, uint64_t *ret, size_t co
 int tfan_event_bytes(const struct tfan_event *event, size_t field, const void **ret, size_t *ret_size);
 /* Element i of an array of integers; -ERANGE past its end. */
 int tfan_event_element(const struct tfan_event *event, size_t field, size_t i, uint64_t *ret);
+
+/* ---- stacks ----
+ *
+ * A probe that is created with `stack` or `ustack` in its notation has the kernel's or the program's stack with each
+ * event, innermost frame first. The kernel follows a program's frame pointers: functions that were compiled without
+ * them are missing, or end the stack; and it keeps no more than eight of its frames. */
+enum tfan_stack { TFAN_KERNEL_STACK = 1, TFAN_USER_STACK = 2 };
+/* Whether the trace was created with it. */
+bool tfan_trace_has_stack(const struct tfan_trace *trace, enum tfan_stack which);
+/* The number of frames, which may be 0; -ENODATA: the event has no such stack. */
+int tfan_event_stack(const struct tfan_event *event, enum tfan_stack which, size_t *ret_count);
+struct tfan_frame {
+	uint64_t address;
+	const char *symbol;   /* NULL: it has no name, or this process may not read it */
+	uint64_t offset;      /* of the address from the symbol's begin */
+	const char *file;     /* the mapped file, or the kernel's module; NULL: not known, or the kernel itself */
+	const char *build_id; /* of the file, in hex; NULL: it has none */
+};
+/* Names a frame by what the process has mapped by now, and its files' symbols; of a process that is gone, by what was
+ * known before. The kernel's symbols are those that this process may see in /proc/kallsyms. Texts are valid until the
+ * next call. -ENODATA as above; -ERANGE past the last. */
+int tfan_event_frame(const struct tfan_event *event, enum tfan_stack which, size_t i, struct tfan_frame *ret);
 
 /* TFAN_LOST_KERNEL: the kernel counts by CPU, so the lost events may or may not have been this trace's. */
 enum tfan_lost_source { TFAN_LOST_KERNEL = 1, TFAN_LOST_RING = 2, TFAN_LOST_UNDECODABLE = 3, TFAN_LOST_READER = 4 };

@@ -164,6 +164,24 @@ int tfan_dispatch(struct tfan *tfan, unsigned int most)
 	return fake_fail(tfan, TFAN_FAILED, ECONNRESET, -1, "the router is gone");
 }
 
+bool tfan_trace_has_stack(const struct tfan_trace *trace, enum tfan_stack which)
+{
+	(void)trace, (void)which;
+	return false;
+}
+
+int tfan_event_stack(const struct tfan_event *event, enum tfan_stack which, size_t *ret_count)
+{
+	(void)event, (void)which, (void)ret_count;
+	return -ENODATA;
+}
+
+int tfan_event_frame(const struct tfan_event *event, enum tfan_stack which, size_t i, struct tfan_frame *ret)
+{
+	(void)event, (void)which, (void)i, (void)ret;
+	return -ENODATA;
+}
+
 int tfan_field_find(const struct tfan_trace *trace, const char *name)
 {
 	(void)trace, (void)name;

@@ -85,7 +85,7 @@ class Static(unittest.TestCase):
                           'tfan_failure(t)->category != TFAN_USAGE || control_send() != 7; tfan_close(t); return bad; }\n')
             sanitize = [f for f in os.environ.get("CLIENT_API_FLAGS", "").split() if f]
             subprocess.run([ARGS["compiler"], *sanitize, "-I", os.path.dirname(ARGS["header"]), source, ARGS["archive"],
-                            "-lelf", "-o", program], check=True)
+                            "-ldw", "-lelf", "-o", program], check=True)
             self.assertEqual(subprocess.run([program]).returncode, 0)
 
 

@@ -136,6 +136,76 @@ static void events_come_with_their_fields(void **state)
 	assert_none(f);
 }
 
+struct fake_stack {
+	struct record_stack head;
+	uint64_t frames[4];
+};
+
+static void stacks_come_with_their_event(void **state)
+{
+	struct fake_stack stack = {
+		.head = { .found = STACK_KERNEL | STACK_USER, .process = 1, .kernel_count = 1, .user_count = 2 },
+		.frames = { 0xffffffff81000000, 0x1000, 0x2000 },
+	};
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+	struct tfan_frame frame;
+	size_t count;
+	int64_t i;
+
+	fake_router_stacked(&f->router, tfan_trace_id(f->trace), 10, 1, &stack, sizeof(stack) - sizeof(uint64_t));
+	fake_router_event(&f->router, tfan_trace_id(f->trace), 20, 2);
+	fake_router_publish(&f->router);
+	event = next(f, TFAN_EVENT);
+	assert_int_equal(tfan_event_time(event), 10);
+	assert_string_equal(tfan_event_comm(event), "fake");
+	/* Its own fields are there as well. */
+	assert_int_equal(tfan_event_i64(event, (size_t)tfan_field_find(f->trace, "n"), &i), 0);
+	assert_int_equal(i, 1);
+	assert_int_equal(tfan_event_stack(event, TFAN_KERNEL_STACK, &count), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(tfan_event_stack(event, TFAN_USER_STACK, &count), 0);
+	assert_int_equal(count, 2);
+	assert_int_equal(tfan_event_frame(event, TFAN_USER_STACK, 1, &frame), 0);
+	assert_true(frame.address == 0x2000);
+	assert_null(frame.symbol);
+	assert_int_equal(tfan_event_frame(event, TFAN_USER_STACK, 2, &frame), -ERANGE);
+	assert_int_equal(tfan_event_frame(event, TFAN_KERNEL_STACK, 0, &frame), 0);
+	assert_true(frame.address == 0xffffffff81000000);
+	/* The next one has none, and not this one's. */
+	event = next(f, TFAN_EVENT);
+	assert_int_equal(tfan_event_time(event), 20);
+	assert_int_equal(tfan_event_stack(event, TFAN_USER_STACK, &count), -ENODATA);
+	assert_int_equal(tfan_event_frame(event, TFAN_USER_STACK, 0, &frame), -ENODATA);
+	assert_none(f);
+}
+
+/* What a router may get wrong. */
+static void stacks_that_are_not_there(void **state)
+{
+	struct fake_stack stack = { .head = { .found = STACK_USER, .user_count = UINT32_MAX, .kernel_count = 2 } };
+	struct fixture *f = *state;
+	uint64_t id = tfan_trace_id(f->trace);
+	const struct tfan_event *event;
+	size_t count = 99;
+
+	fake_router_stacked(&f->router, id, 10, 1, &stack, sizeof(stack));
+	fake_router_stacked(&f->router, id, 20, 1, &stack, 8);
+	fake_router_stacked(&f->router, id, 30, 1, NULL, 0);
+	fake_router_event(&f->router, id, 40, 2);
+	fake_router_record(&f->router, RECORD_STACK, id, 50, &stack, sizeof(stack));
+	fake_router_stacked(&f->router, id, 60, 1, NULL, 0);
+	fake_router_publish(&f->router);
+	for (uint64_t time = 10; time <= 60; time += 10) {
+		if (time == 50)
+			continue;
+		event = next(f, TFAN_EVENT);
+		assert_int_equal(tfan_event_time(event), time);
+		assert_int_equal(tfan_event_stack(event, TFAN_USER_STACK, &count), -ENODATA);
+	}
+	assert_none(f);
+}
+
 /* The head says what the calls say, of an event and of what is none. */
 static void the_head_holds_what_all_records_have(void **state)
 {
@@ -772,6 +842,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(attach_says_what_was_asked, setup),
 		TEST(events_come_with_their_fields, setup_trace),
+		TEST(stacks_come_with_their_event, setup_trace),
+		TEST(stacks_that_are_not_there, setup_trace),
 		TEST(the_head_holds_what_all_records_have, setup_trace),
 		TEST(integers_come_at_once, setup_trace),
 		TEST(the_descriptor_tells_when_there_is_more, setup_trace),

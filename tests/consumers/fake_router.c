@@ -401,6 +401,18 @@ void fake_router_event(struct fake_router *router, uint64_t trace_id, uint64_t t
 	fake_router_record(router, RECORD_EVENT, trace_id, time, &payload, sizeof(payload));
 }
 
+void fake_router_stacked(struct fake_router *router, uint64_t trace_id, uint64_t time, int32_t n, const void *stack, size_t size)
+{
+	const size_t whole = align_up(sizeof(struct record_header) + sizeof(struct fake_payload), RECORD_ALIGN);
+
+	fake_router_event(router, trace_id, time, n);
+	pthread_mutex_lock(&router->lock);
+	((struct record_header *)(void *)(router->ring.at - whole))->flags |= RECORD_STACKED;
+	pthread_mutex_unlock(&router->lock);
+	if (size)
+		fake_router_record(router, RECORD_STACK, trace_id, time, stack, size);
+}
+
 void fake_router_publish(struct fake_router *router)
 {
 	pthread_mutex_lock(&router->lock);

@@ -77,6 +77,8 @@ struct fake_payload fake_payload(int32_t n, const char *path);
 /* Writes one record (not yet visible) and makes all written records visible. */
 void fake_router_record(struct fake_router *router, uint8_t kind, uint64_t trace_id, uint64_t time,
 	const void *payload, size_t size);
+/* An event and, right behind it, as a router gives both: the record of its stacks. */
+void fake_router_stacked(struct fake_router *router, uint64_t trace_id, uint64_t time, int32_t n, const void *stack, size_t size);
 void fake_router_event(struct fake_router *router, uint64_t trace_id, uint64_t time, int32_t n);
 void fake_router_publish(struct fake_router *router);
 

@@ -49,6 +49,16 @@ static void kernel_places(void **state)
 	assert_string_equal(s->symbol, "do_sys_openat2");
 	assert_int_equal(s->offset, 16);
 	free(s);
+	s = parse("kprobe:a stack n=$arg1 ustack if n > 1");
+	assert_true(s->stack && s->ustack);
+	assert_int_equal(s->arg_count, 1);
+	assert_string_equal(s->filter, "n > 1");
+	free(s);
+	/* What only begins so is something else. */
+	s = parse("uprobe:/a:b stack=%sp ustack");
+	assert_true(!s->stack && s->ustack);
+	assert_string_equal(s->args[0].name, "stack");
+	free(s);
 	s = parse("kprobe:ext4:ext4_sync_fs");
 	assert_string_equal(s->symbol, "ext4:ext4_sync_fs");
 	assert_string_equal(s->name, "ext4:ext4_sync_fs");

@@ -51,7 +51,7 @@ struct expected {
 	{ REQUEST(type), 7672, 0, fds,                                                             \
 		{ TEXT(control_create, name), TEXT(control_create, system), TEXT(control_create, event), \
 			TEXT(control_create, symbol), TEXT(control_create, path), TEXT(control_create, filter) }, \
-		{ { AT(control_create, kind), 1, 7 }, { AT(control_create, flags), 0, 1 } } }
+		{ { AT(control_create, kind), 1, 7 }, { AT(control_create, flags), 0, 7 } } }
 #define SET_FILTER(type)                                                                           \
 	{ REQUEST(type), 4120, 0, 0, { TEXT(control_set_filter, filter) }, { { 0 } } }
 #define SET_ENABLED(type)                                                                          \

@@ -1,0 +1,85 @@
+#include "consumers/client/kallsyms.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "ADDRESS TYPE NAME[\t[MODULE]]", its parts made texts of their own. Returns whether it is a place in code or data. */
+static int parse_line(char *line, struct kallsyms_row *ret)
+{
+	char *end, *name;
+
+	ret->address = strtoull(line, &end, 16);
+	if (end == line || ret->address == 0 || end[0] != ' ' || !end[1] || end[2] != ' ' || !end[3])
+		return 0;
+	/* Offsets of per-CPU data, which are no addresses. */
+	if (end[1] == 'a' || end[1] == 'A')
+		return 0;
+	name = end + 3;
+	ret->name = name;
+	ret->module = NULL;
+	name += strcspn(name, "\t");
+	if (name[0] && name[1] == '[') {
+		ret->module = name + 2;
+		name[2 + strcspn(name + 2, "]")] = '\0';
+	}
+	*name = '\0';
+	return 1;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct kallsyms_row *x = a, *y = b;
+
+	/* Rows of one address keep the order of the table: the text's. */
+	if (x->address == y->address)
+		return x->name < y->name ? -1 : x->name > y->name;
+	return x->address < y->address ? -1 : 1;
+}
+
+int kallsyms_parse(char *text, size_t size, struct kallsyms *ret)
+{
+	struct kallsyms table = { .text = text };
+	size_t lines = 1, end;
+
+	for (size_t i = 0; i < size; i++)
+		lines += text[i] == '\n';
+	table.rows = calloc(lines, sizeof(*table.rows));
+	if (!table.rows) {
+		free(text);
+		return -ENOMEM;
+	}
+	for (size_t at = 0; at < size; at = end + 1) {
+		end = at + strcspn(text + at, "\n");
+		text[end] = '\0';
+		table.count += (size_t)parse_line(text + at, &table.rows[table.count]);
+	}
+	qsort(table.rows, table.count, sizeof(*table.rows), compare);
+	*ret = table;
+	return 0;
+}
+
+void kallsyms_release(struct kallsyms *kallsyms)
+{
+	free(kallsyms->rows);
+	free(kallsyms->text);
+	*kallsyms = (struct kallsyms){ 0 };
+}
+
+const struct kallsyms_row *kallsyms_find(const struct kallsyms *kallsyms, uint64_t address)
+{
+	size_t low = 0, high = kallsyms->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (kallsyms->rows[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	/* Of several names the first. */
+	while (low > 1 && kallsyms->rows[low - 2].address == kallsyms->rows[low - 1].address)
+		low--;
+	return low ? &kallsyms->rows[low - 1] : NULL;
+}
