@@ -47,15 +47,15 @@ int connection_failed(struct tfan *tfan, int rc)
 }
 
 /* From now on an answer is waited for no longer than that. */
-static int limit_waiting(const struct tfan *tfan)
+static void limit_waiting(const struct tfan *tfan)
 {
 	const struct timeval limit = {
 		.tv_sec = tfan->patience / 1000, .tv_usec = (suseconds_t)(tfan->patience % 1000) * 1000
 	};
 
-	if (tfan->patience == 0)
-		return 0;
-	return setsockopt(tfan->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ? -errno : 0;
+	/* Where it can't be set, it is waited for longer. */
+	if (tfan->patience)
+		(void)setsockopt(tfan->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
 /* The answer may still come, and would be taken for that of the next request. */
@@ -106,10 +106,11 @@ int connection_call(struct tfan *tfan, uint16_t type, void *request, uint32_t si
 			"the router of session \"%s\" is being started again; try again when it is back",
 			tfan->session_name);
 	control_header_init(request, type, size, ++tfan->cookie);
-	rc = limit_waiting(tfan);
-	while (rc == 0 && (rc = control_send(tfan->socket, request, &fd, fd >= 0 ? 1 : 0)) == -EINTR)
-		rc = 0;
-	if (rc == 0)
+	limit_waiting(tfan);
+	do
+		rc = control_send(tfan->socket, request, &fd, fd >= 0 ? 1 : 0);
+	while (rc == -EINTR);
+	if (rc >= 0)
 		rc = receive_reply(tfan, request, ret);
 	else if (rc == -EPIPE)
 		rc = -ECONNRESET;

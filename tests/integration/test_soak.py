@@ -17,7 +17,7 @@ FIRST, EXTRA = 1 << 24, 1 << 16
 CALLS = 50
 # Of memory of its own, what a daemon may have more at the end than when each thing had happened a few times: the router
 # knows every process of the machine, of which there are now more and now fewer, and an allocator keeps some.
-GROWTH = 512 << 10
+GROWTH = 1 << 20
 WARM_UP = 4
 # It also remembers so many processes that have ended: here they have to before it begins.
 ENDED = 4096
@@ -105,7 +105,7 @@ class Soak(harness.TestCase):
         self.constant = self.changer(0)
         for producer in self.producers:
             producer.tell()
-        self.assertEqual(harness.run(["sh", "-c", f'i=0; while [ "$i" -lt {ENDED} ]; do (:); i=$((i + 1)); done']).status, 0)
+        self.assertEqual(harness.run(["sh", "-c", f'i=0; while [ "$i" -lt {ENDED} ]; do /bin/true; i=$((i + 1)); done']).status, 0)
         self.daemons = [Daemon("reader", self.session.reader.pid), Daemon("router", self.session.router.pid)]
         for daemon in self.daemons:
             daemon.settle()
