@@ -337,6 +337,8 @@ static void run(struct reader *reader)
 		}
 		if (now >= reader->grace) {
 			reader->grace = LOOP_NEVER;
+			/* Who is not back by now has left. */
+			reader->missing = 0;
 			reader->provider->ops->sweep(reader->provider);
 		}
 		proceed(reader, now);

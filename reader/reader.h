@@ -43,6 +43,7 @@ struct reader {
 	bool adopted;         /* this one took over from another */
 	int inherited;        /* then, until the loop has it: the connection to the router */
 	pid_t inherited_pid;
+	struct pool_counters inherited_counters;
 	struct live live;
 	struct replay *replay; /* of files only */
 	struct recorded recorded;
@@ -63,6 +64,7 @@ struct reader {
 	bool router_ready;  /* it said hello */
 	bool router_seen;   /* there was one before */
 	uint32_t consumers; /* attached to the router now, or to the last one when it went */
+	uint32_t missing;   /* attached to an earlier router, and not back yet */
 	struct peer operators[READER_OPERATORS_MAX];
 	int notify; /* the readiness socket, until it has been told */
 	struct loop_watch router_listener, control_listener, signals, owner;

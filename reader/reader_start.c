@@ -116,7 +116,8 @@ static int start_pool(struct reader *reader, uint32_t slot_size, uint32_t cpus)
 	if (r < 0)
 		return reader_fail(reader, EXIT_FAILED, r, "slot pool");
 	reader->has_pool = true;
-	return 0;
+	r = reader->adopted ? pool_writer_carry(&reader->pool, &reader->inherited_counters) : 0;
+	return r < 0 ? reader_fail(reader, EXIT_FAILED, r, "slot pool") : 0;
 }
 
 static int open_source(struct reader *reader, bool uring)

@@ -93,7 +93,7 @@ static int send_welcome(
 	reply.source = provider->source;
 	reply.flags = provider->flags | reader->flags;
 	reply.cpu_count = provider->cpu_count;
-	reply.consumers = reader->consumers;
+	reply.consumers = reader->consumers + reader->missing;
 	(void)control_text(reply.session, sizeof(reply.session), reader->options->session);
 	memcpy(reply.group, provider->group, sizeof(reply.group));
 	memcpy(reply.tag, provider->tag, sizeof(reply.tag));
@@ -135,6 +135,7 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 	reader->router_ready = true;
 	reader->routers++;
 	/* They come back one by one, and are counted as they do. */
+	reader->missing += reader->consumers;
 	reader->consumers = 0;
 	/* Consumers come back within a moment, and then refer to what the old router had for them.
 	 */
@@ -551,6 +552,8 @@ static int attach(struct reader *reader, const struct control_message *message,
 		(void)users_leave(&reader->users, request->consumer);
 	else
 		reader->consumers++;
+	if (!status && reader->missing && (request->flags & ATTACH_RESUME))
+		reader->missing--;
 	return status;
 }
 

@@ -74,6 +74,13 @@ static int ask(struct reader *reader, int fd)
 		r = -EPERM;
 	} else {
 		reader->inherited_pid = heir->router_pid;
+		reader->missing = heir->consumers;
+		reader->inherited_counters = (struct pool_counters){
+			.decoded = heir->decoded,
+			.undecodable = heir->undecodable,
+			.told_lost = heir->told_lost,
+			.lost_reader = heir->lost_reader,
+		};
 		reader->dir.consumers = TAKE_FD(reply.fds[0]);
 	}
 	control_message_release(&reply);

@@ -255,6 +255,19 @@ uint32_t merge_disown(struct merge *merge)
 	return count;
 }
 
+uint64_t merge_told(struct merge *merge, uint32_t slot)
+{
+	uint64_t told = 0;
+
+	for (uint32_t i = 0; i < merge->lane_count; i++) {
+		if (merge->lanes[i].slot != slot)
+			continue;
+		told += merge->lanes[i].told;
+		merge->lanes[i].told = 0;
+	}
+	return told;
+}
+
 uint64_t merge_held(const struct merge *merge)
 {
 	uint64_t held = 0;

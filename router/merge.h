@@ -88,6 +88,10 @@ uint64_t merge_horizon(const struct merge *merge);
 /* From here on every slot that is queued or open is released as MERGE_DISOWNED. Returns how many that newly are. */
 uint32_t merge_disown(struct merge *merge);
 
+/* How many events the open slots of this number have given since they were last asked for; a slot that is released tells the
+ * rest. */
+uint64_t merge_told(struct merge *merge, uint32_t slot);
+
 /* Events that lie in queued or open slots and were not returned yet: for the ledger, walks them all. */
 uint64_t merge_held(const struct merge *merge);
 

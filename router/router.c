@@ -303,7 +303,7 @@ static int loop(struct router *router)
 	while (!finished(router)) {
 		int n, sleep;
 
-		if (!router->ending && !waits_for_consumers(router))
+		if (!router->ending && !waits_for_consumers(router) && !router->takeover.pausing)
 		{
 			take_stream(router);
 			budget_check(router);

@@ -79,6 +79,7 @@ static void publish(struct router *router)
 	stream->counters.told_lost = stream->told_lost;
 	pool_reader_return_all(&router->pool, stream->done, stream->done_count, &stream->counters);
 	stream->done_count = 0;
+	takeover_count(router);
 	takeover_tidy(router);
 }
 

@@ -87,7 +87,7 @@ static void name_consumers(struct router *router)
 {
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		struct control_consumer message = {
-			.state = CONSUMER_ATTACHED, .flags = c->flags, .consumer = c->number, .ring_capacity = c->ring_capacity,
+			.state = CONSUMER_ATTACHED, .flags = c->flags | ATTACH_RESUME, .consumer = c->number, .ring_capacity = c->ring_capacity,
 		};
 		struct upstream_request request = { .done = answer_nobody };
 
@@ -131,6 +131,7 @@ static int take_pool(struct router *router, struct control_message *answer)
 		pool_reader_release(&takeover->next);
 	takeover->next = pool;
 	takeover->has_next = true;
+	takeover->pausing = false;
 	return 0;
 }
 
@@ -165,10 +166,19 @@ static int greet(struct router *router)
 static int begin(struct router *router)
 {
 	struct takeover *takeover = &router->takeover;
-	struct control_heir heir = { .router_pid = (int32_t)getpid() };
+	struct control_heir heir = {
+		.router_pid = (int32_t)getpid(),
+		.decoded = router->fanout.decoded,
+		.undecodable = router->fanout.undecodable,
+		.told_lost = router->stream.told_lost,
+		.lost_reader = router->stream.counters.lost_reader,
+	};
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &router->upstream };
 	int r;
 
+	for (const struct consumer *c = router->consumers; c; c = c->next)
+		heir.consumers += c->state == CONSUMER_READY;
+	takeover->pausing = true;
 	heir.failure.position = -1;
 	control_header_init(&heir.header, CONTROL_READER + CONTROL_REPLY, sizeof(heir), takeover->heir_cookie);
 	router->upstream.fd = TAKE_FD(takeover->heir);
@@ -244,6 +254,7 @@ bool takeover_wait(struct router *router)
 	if (router->takeover.deadline <= router_now())
 		takeover->deadline = router_now() + UINT64_C(1000000000) * PATIENCE_SECONDS;
 	takeover->waiting = true;
+	takeover->pausing = false;
 	upstream_cut(&router->upstream);
 	log_warning("the reader is gone; waiting for one that takes over");
 	consumer_pause(router);
@@ -287,7 +298,7 @@ int takeover_switch(struct router *router)
 	takeover->next = pool_none;
 	takeover->has_next = false;
 	takeover->deadline = 0;
-	pool_reader_count(&router->pool, &stream->counters);
+	takeover_count(router);
 	takeover_tidy(router);
 	return watch_pool(router) < 0 ? -ENOMEM : 1;
 }
@@ -295,6 +306,20 @@ int takeover_switch(struct router *router)
 void takeover_released(struct router *router)
 {
 	router->takeover.slots--;
+}
+
+void takeover_count(struct router *router)
+{
+	struct takeover *takeover = &router->takeover;
+	struct pool_counters counters = router->stream.counters;
+
+	if (takeover->has_next) {
+		counters.decoded = router->fanout.decoded;
+		pool_reader_count(&takeover->next, &counters);
+	} else if (takeover->pool_count) {
+		router->stream.counters.decoded += merge_told(&router->stream.merge, MERGE_DISOWNED);
+		pool_reader_count(&router->pool, &router->stream.counters);
+	}
 }
 
 void takeover_tidy(struct router *router)

@@ -17,6 +17,7 @@ struct router;
 
 struct takeover {
 	uid_t reader_uid;  /* whose processes may take over */
+	bool pausing;      /* a reader has been told how far the stream was told, and has not handed out its pool yet */
 	bool waiting;      /* there is no reader */
 	uint64_t deadline; /* ns, CLOCK_MONOTONIC: when the session ends without one */
 	int heir;          /* a reader that came before the last one's end was seen here; -1: none */
@@ -43,6 +44,9 @@ int takeover_switch(struct router *router);
 void takeover_released(struct router *router);
 /* Lets go of what nobody needs any more. */
 void takeover_tidy(struct router *router);
+/* After each batch: a router that dies now can't have its successor look at dead readers' pools again, so what was told of
+ * them counts at once. */
+void takeover_count(struct router *router);
 
 /* The kernel's counts, and ours at the same place in the stream: tells what a dead reader had taken out of the kernel and
  * not published. */

@@ -370,9 +370,14 @@ struct control_heir {
 	struct control_header header;
 	uint32_t status;
 	int32_t router_pid;
+	uint32_t consumers; /* that are attached */
+	uint32_t reserved;
+	/* As in struct pool_counters: for the next router, should this one die before it has used the new pool. Until it
+	 * does, it tells nothing. */
+	uint64_t decoded, undecodable, told_lost, lost_reader;
 	struct control_failure failure;
 };
-_Static_assert(sizeof(struct control_heir) == 536, "control heir");
+_Static_assert(sizeof(struct control_heir) == 576, "control heir");
 
 enum control_consumer_state {
 	CONSUMER_ATTACHED = 1,

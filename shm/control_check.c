@@ -205,7 +205,7 @@ static const struct layout layout_heir = {
 	.size = sizeof(struct control_heir),
 	.has_status = true,
 	.texts = { TEXT(control_heir, failure.message) },
-	.values = { STATUS(control_heir) },
+	.values = { STATUS(control_heir), ZERO(control_heir, reserved) },
 };
 
 static const struct layout layout_explained = {

@@ -101,6 +101,10 @@ bool pool_writer_prepare_sleep(struct pool_writer *writer);
  * Returns 0 or -errno. */
 int pool_writer_republish(struct pool_writer *writer);
 
+/* The same counters for the first router of a pool as the last one of another pool left, before pool_writer_share.
+ * Returns 0 or -errno. */
+int pool_writer_carry(struct pool_writer *writer, const struct pool_counters *counters);
+
 /* Descriptors for a router, duplicates owned by the caller: pool, free, filled_fd, free_fd. 0 or
  * -errno. */
 int pool_writer_share(const struct pool_writer *writer, int ret_fds[4]);
@@ -130,7 +134,7 @@ int pool_reader_next(struct pool_reader *reader, struct pool_entry *ret);
 const void *pool_reader_slot(const struct pool_reader *reader, uint32_t slot);
 /* The counters that the last router left; zeroes for the first. */
 struct pool_counters pool_reader_counters(const struct pool_reader *reader);
-/* Leaves counters that hold before any slot has gone back, for a pool of a reader that took over. */
+/* Changes the counters that hold now, though no slot goes back: of what was told of another pool's slots. */
 void pool_reader_count(struct pool_reader *reader, const struct pool_counters *counters);
 /* The same for one of them, at once: what was lost with readers that died has been told. */
 void pool_reader_lost(struct pool_reader *reader, uint64_t lost_reader);

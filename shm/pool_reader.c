@@ -162,8 +162,13 @@ void pool_reader_count(struct pool_reader *reader, const struct pool_counters *c
 {
 	struct free_head *head = reader_free_head(reader);
 
-	head->counters[0] = *counters;
-	head->counters[0].freed = reader->freed;
+	struct pool_counters *holds = &head->counters[head->counters[0].freed != reader->freed];
+
+	/* Each by itself: who looks after this process died finds the old or the new one. */
+	__atomic_store_n(&holds->undecodable, counters->undecodable, __ATOMIC_RELAXED);
+	__atomic_store_n(&holds->told_lost, counters->told_lost, __ATOMIC_RELAXED);
+	__atomic_store_n(&holds->lost_reader, counters->lost_reader, __ATOMIC_RELAXED);
+	__atomic_store_n(&holds->decoded, counters->decoded, __ATOMIC_RELAXED);
 }
 
 void pool_reader_lost(struct pool_reader *reader, uint64_t lost_reader)

@@ -304,7 +304,7 @@ static int compare_sequence(const void *a, const void *b)
 }
 
 /* Gives the next router a free ring of its own: the old one may have handed its descriptor on. */
-static int writer_renew_free(struct pool_writer *writer)
+static int writer_renew_free(struct pool_writer *writer, const struct pool_counters *counters)
 {
 	struct segment fresh = SEGMENT_NONE;
 	struct free_head *head;
@@ -319,6 +319,10 @@ static int writer_renew_free(struct pool_writer *writer)
 	head->freed = writer->freed;
 	/* Carried over as they are: the next router knows which of the two holds. */
 	memcpy(head->counters, writer_free_head(writer)->counters, sizeof(head->counters));
+	if (counters) {
+		head->counters[0] = *counters;
+		head->counters[0].freed = writer->freed;
+	}
 	r = segment_protect(&fresh);
 	if (r < 0) {
 		segment_release(&fresh);
@@ -339,7 +343,7 @@ int pool_writer_republish(struct pool_writer *writer)
 	if (!owned)
 		return -ENOMEM;
 	(void)writer_take_back(writer);
-	r = writer_renew_free(writer);
+	r = writer_renew_free(writer, NULL);
 	if (r < 0)
 		return r;
 	writer->taken = writer->filled;
@@ -351,6 +355,11 @@ int pool_writer_republish(struct pool_writer *writer)
 	for (uint32_t i = 0; i < count; i++)
 		writer_append_data(writer, (uint32_t)(owned[i] - writer->slots), POOL_REPUBLISHED);
 	return 0;
+}
+
+int pool_writer_carry(struct pool_writer *writer, const struct pool_counters *counters)
+{
+	return writer_renew_free(writer, counters);
 }
 
 int pool_writer_share(const struct pool_writer *writer, int ret_fds[4])

@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import time
+import unittest
 
 import harness
 
@@ -185,6 +186,19 @@ class Adoption(harness.TestCase):
         self.check_balance(result)
         self.assertEqual(self.session.stop(), (0, 0))
 
+    @unittest.skipUnless(os.environ.get("TRACEFAN_KILLS") == "full", "takes half a minute: with TRACEFAN_KILLS=full")
+    def test_nobody_takes_over(self):
+        self.start()
+        process, gate = self.consumer("consumer", "-e", f"tracepoint:{GETPGID}")
+        self.kill()
+        self.assertEqual(self.session.router.wait().status, 1)
+        gate.open()
+        result = process.wait()
+        self.assertEqual([r["message"] for r in result.records if r["kind"] == "end"], ["the session's reader is gone"])
+        # Nobody lives who could hand the session on.
+        result = harness.run([harness.program("tracefan-reader"), "--session", self.session.name, "--remove"])
+        self.assertEqual(result.status, 0, result.err)
+
     def test_nothing_of_others_is_touched(self):
         foreign = harness.TRACEFS / "instances" / f"{os.getpid()}-not-ours"
         self.start()
@@ -261,7 +275,7 @@ class Adoption(harness.TestCase):
                 os.setegid(0)
             router.send(struct.pack("=HHIQQ", 64, 1, 24, 7, 0))
             kind, version, size, cookie, status = struct.unpack("=HHIQI", router.recv(4096)[:20])
-            self.assertEqual((kind, version, size, cookie), (64 | 0x8000, 1, 536, 7))
+            self.assertEqual((kind, version, size, cookie), (64 | 0x8000, 1, 576, 7))
             self.assertEqual(router.recv(4096), b"")
         return status
 

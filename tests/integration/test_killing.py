@@ -106,6 +106,34 @@ class Killing(harness.TestCase):
             self.assertEqual([report[k] for k in ("twice", "disordered", "gaps", "lost_ring")], [0] * 4)
         self.assertEqual(self.session.stop(), (0, 0))
 
+    def restart_router(self, consumers):
+        self.session.router.signal(signal.SIGKILL)
+        self.session.router.wait()
+        self.session.router = self.session._start("router")
+        for consumer in consumers:
+            # What readers took with them may be told before.
+            while consumer.line() != "gap":
+                pass
+
+    def test_both_in_turn(self):
+        """A router that dies at whatever stage of another reader's taking over."""
+        self.start()
+        consumers = [self.consumer() for _ in range(2)]
+        work = self.work()
+        for _ in range(READERS):
+            self.session.reader.signal(signal.SIGKILL)
+            self.session.reader.wait()
+            self.session.reader = self.session._start("reader", "--group", self.session.group.gr_name, *self.words)
+            time.sleep(random.uniform(0, 0.1))
+            self.restart_router(consumers)
+        reports, made = self.finish(consumers, work)
+        print(f"readers and routers killed: {READERS} each, events: {made}, consumers: {reports}")
+        for report in reports:
+            self.check_session(report)
+            self.assertGreaterEqual(report["came"] + report["lost"], made)
+            self.assertEqual([report[k] for k in ("twice", "disordered", "gaps", "lost_ring")], [0, 0, READERS, 0])
+        self.assertEqual(self.session.stop(), (0, 0))
+
     def test_what_a_router_had_no_room_to_tell(self):
         """A consumer that stands still while its router loses events for want of room, and dies before it can say so."""
         self.start()

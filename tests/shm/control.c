@@ -128,7 +128,8 @@ static const struct expected table[] = {
 	STATUS_REPLY(CONTROL_PROBE_KEEP, 0),
 
 	ID_REQUEST(CONTROL_READER),
-	{ REPLY(CONTROL_READER), 536, 1, 1, { FAILURE(control_heir) }, { STATUS(control_heir) } },
+	{ REPLY(CONTROL_READER), 576, 1, 1, { FAILURE(control_heir) },
+		{ STATUS(control_heir), { AT(control_heir, reserved), 0, 0 } } },
 
 	ID_REQUEST(CONTROL_SESSION_STATUS),
 	{ REPLY(CONTROL_SESSION_STATUS), 704, 0, 0,
