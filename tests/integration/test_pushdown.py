@@ -151,6 +151,7 @@ class Pushdown(AnySource, harness.TestCase):
         rows = {
             f'comm == {name}': {exec_: 1, exit_: 0},
             f'comm == "{name}"': {exec_: 1, exit_: 0},
+            f'comm={name}': {exec_: 1, exit_: 0},
             f"comm ~ '{name[:-2]}*'": {exec_: 1, exit_: 0},
             f'comm ~ "?{name[1:]}" && comm != y.sh': {exec_: 1, exit_: 0},
             # Missing is false, and so is its negation: not a match by default.

@@ -161,12 +161,32 @@ static int take_all(struct changer *changer)
 	return r;
 }
 
+/* A filter that is wrong leaves the old one where it is: what comes and the marks go on as if nothing had been. Returns
+ * 0 or -EPROTO. */
+static int try_wrong(const struct changer *changer)
+{
+	static const char good[] = "pid >= 0 && ";
+	const struct tfan_failure *failure;
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "%snone == 1", good);
+	if (tfan_trace_set_filter(changer->trace, text) >= 0)
+		return fail(changer, "a filter that is wrong was taken", -EPROTO);
+	failure = tfan_failure(changer->tfan);
+	if (failure->category != TFAN_USAGE || failure->position != (int)strlen(good))
+		return fail(changer, "a filter that is wrong", -EPROTO);
+	return 0;
+}
+
 static int change_all(struct changer *changer)
 {
 	char text[256];
 	int r = 0;
 
 	while (r >= 0 && changer->changed < changer->changes) {
+		r = try_wrong(changer);
+		if (r < 0)
+			return r;
 		filter_text(changer->changed + 1, text, sizeof(text));
 		r = tfan_trace_set_filter(changer->trace, text);
 		if (r < 0)
