@@ -37,7 +37,8 @@ struct tfan_options {
 	unsigned int interval;   /* ms: once events have been read, the descriptor stays quiet for so long, so that
 				  * a steady stream costs a wake-up per interval and no more; the ring must hold
 				  * what comes meanwhile. 0: it tells of each at once */
-	bool include_self;       /* trace this process, too */
+	bool include_self;       /* trace this process, too. Else the threads that it has at tfan_open are kept out, and one
+				  * that is made later is not */
 	bool all_events;         /* recordings: every event, without tfan_trace_create */
 	bool no_return;          /* when the session's router dies, that is the end: -ECONNRESET. Else the connection
 				  * waits for the next router, comes back to its place, and is told by TFAN_GAP how
@@ -74,6 +75,10 @@ int tfan_open(const struct tfan_options *options, struct tfan **ret);
 /* Detaches, releases every trace, event and mapping; takes NULL. */
 void tfan_close(struct tfan *tfan);
 const struct tfan_failure *tfan_failure(const struct tfan *tfan);
+
+/* Whether a session runs: 1, 0 or -errno. Takes no right to attach to it. NULL names the usual directory and session. A
+ * session stays until it is stopped, an error ends it or the machine restarts, and its consumers are told which. */
+int tfan_is_running(const char *directory, const char *session);
 
 /* The session that this is a connection to; lives as long as the connection. */
 struct tfan_session {

@@ -180,9 +180,33 @@ static void what_is_not_there_is_told(void **state)
 	tfan_operator_close(NULL);
 }
 
+static void running_or_not(void **state)
+{
+	const struct server *server = *state;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/consumers.sock", server->folder);
+	/* No folder, no socket, nobody behind it, somebody, and more than the queue holds. */
+	assert_int_equal(tfan_is_running(server->directory, "other"), 0);
+	assert_int_equal(tfan_is_running("/nowhere", "live"), 0);
+	assert_int_equal(tfan_is_running(server->directory, "live"), 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(tfan_is_running(server->directory, "live"), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(tfan_is_running(server->directory, "live"), 1);
+	assert_int_equal(tfan_is_running(server->directory, "../live"), -EINVAL);
+	assert_int_equal(tfan_is_running(server->directory, ""), -EINVAL);
+	(void)close(listener);
+	assert_int_equal(tfan_is_running(server->directory, "live"), 0);
+	assert_int_equal(unlink(address.sun_path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(running_or_not, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_session_tells_its_status, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_refusal_is_in_the_sessions_own_words, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_session_that_goes_is_told, set_up, tear_down),
