@@ -414,6 +414,35 @@ class Whose(harness.TestCase):
         self.assertEqual(wrong, [])
         self.assertEqual(session.stop(), (0, 0))
 
+    def test_after_a_loss_all_is_guessed_until_it_was_seen_again(self):
+        session = harness.Session(self.folder, "--buffer-size", "64K")
+        gate = harness.Gate(self.folder)
+        self.addCleanup(gate.close)
+        output = pathlib.Path(self.folder, "out")
+        output.touch()
+        consumer = session.trace("--process", "-e", f"tracepoint:{GETPGID}", "-o", "json", "-w", output, uid=0, gate=gate)
+        gate.wait(consumer)
+        session.reader.signal(signal.SIGSTOP)
+        harness.run([harness.program("workload_numbers"), harness.cpus()[0], self.FIRST, 20000])
+        session.reader.signal(signal.SIGCONT)
+        last, again = self.FIRST + 30000, False
+        while not again:
+            harness.run([harness.program("workload_numbers"), harness.cpus()[0], last, 1])
+            again = any(e["kind"] == "event" and e["args"]["pid"] >= self.FIRST + 30000 and e["process"] and e["process"]["proven"]
+                        for e in map(json.loads, output.read_text().split("\n")[:-1]))
+            self.assertTrue(consumer.running())
+        gate.open()
+        result = consumer.wait()
+        self.check_ended(result)
+        result.out = output.read_text()
+        at = [i for i, r in enumerate(result.records) if r["kind"] == "lost"]
+        self.assertTrue(at)
+        # The first that follows.
+        event = next(r for r in result.records[at[0]:] if r["kind"] == "event" and r["args"]["pid"] >= self.FIRST)
+        self.assertFalse((event["process"] or {}).get("proven", False), event)
+        self.assertFalse((event["process"] or {}).get("ids_proven", False), event)
+        self.assertEqual(session.stop(), (0, 0))
+
     def await_line(self, path, process, wanted):
         """Until the file that the process writes holds an event that is wanted. Nothing tells of a file that grows."""
         at, rest = 0, b""
@@ -437,7 +466,8 @@ class Many(harness.TestCase):
 
     def test_events_go_on_while_files_are_read(self):
         """200,000 descriptors; while who is to read them stands still another consumer comes, has its events, and goes."""
-        each = harness.scaled(10000)
+        # TRACEFAN_FILES=1000000 makes it the million.
+        each = int(os.environ.get("TRACEFAN_FILES", harness.scaled(200000))) // 20
         session = harness.Session(self.folder)
         holders, ends = [], os.pipe()
         for _ in range(20):
@@ -482,6 +512,35 @@ class Many(harness.TestCase):
             holder._popen.stdout.close()
             holder.wait()
         self.assertEqual(session.stop(), (0, 0))
+
+    def test_a_router_that_dies_meanwhile_is_asked_again(self):
+        """The state is on its way; the next router gives it, and the events begin there."""
+        session = harness.Session(self.folder)
+        helper, _ = self.helper(session.reader)
+        # What it says once it is asked is for the router of then.
+        os.kill(helper, signal.SIGSTOP)
+        consumer = session.trace("--state", "-e", f"tracepoint:{GETPGID}", "-o", "json", "-n", 1, uid=0)
+        self.await_attached(session, consumer)
+        session.router.kill()
+        os.kill(helper, signal.SIGCONT)
+        session.router = session._start("router")
+        while consumer.running():
+            harness.run([harness.program("workload_numbers"), harness.cpus()[0], 1 << 30, 100])
+        result = consumer.wait()
+        self.check_ended(result)
+        state = State(result.records)
+        self.assertIn(os.getpid(), state.processes)
+        self.assertEqual(len(state.of("process")), len(state.processes), "told twice")
+        kinds = [r["kind"] for r in result.records]
+        self.assertLess(max(i for i, kind in enumerate(kinds) if kind == "state"), kinds.index("event"))
+        self.assertEqual(session.stop(), (0, 0))
+
+    def await_attached(self, session, consumer):
+        """Until its probe is enabled, right after which it asks. Nothing tells of a file of tracefs that changes."""
+        enable = session.instance / "events" / GETPGID.replace(":", "/") / "enable"
+        while enable.read_text().strip() != "1":
+            self.assertTrue(consumer.running(), consumer.err)
+            select.select([], [], [], 0.01)
 
     def test_a_helper_that_is_killed_costs_no_event(self):
         session = harness.Session(self.folder)
