@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* What may lie between an event and its stacks: events of interrupts, some microseconds of them. */
+/* What may lie between an event and its stacks: events of interrupts, and of whatever a hypervisor's pause lets pile up. A
+ * stack of any other event stands behind that one, which ends the search if it has the same key. */
 #define STACKS_LOOK_MOST 64
-#define STACKS_LOOK_TIME 10000000 /* ns */
 
 /* Whose and in what an event is. */
 struct stacks_key {
@@ -144,7 +144,7 @@ bool stacks_gather(struct stacks *stacks, const struct merge_event *event, uint8
 			return true;
 		if (!merge_look_next(stacks->merge, &look, &next))
 			return merge_knows_after(stacks->merge, event->time) || merge_slots(stacks->merge) >= stacks->slots_most;
-		if (next.time - event->time > STACKS_LOOK_TIME || look_at(stacks, &key, &next))
+		if (look_at(stacks, &key, &next))
 			return true;
 	}
 	return true;

@@ -166,7 +166,7 @@ static const char *options_contradiction(const struct verb *verb, const struct o
 		return "which events is the filter for? Give them with -e";
 	if (verb->bit == VERB_RECORD && !options->file)
 		return "where shall the recording go? Give -o FILE";
-	if ((verb->bit & (OPTIONS_LIVE | VERB_EXPLAIN)) && options->event_count == 0)
+	if ((verb->bit & (OPTIONS_LIVE | VERB_EXPLAIN | VERB_TOP)) && options->event_count == 0)
 		return "what shall be traced? Give at least one -e PROBE, for example -e tracepoint:sched:sched_process_exec";
 	return NULL;
 }

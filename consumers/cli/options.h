@@ -34,6 +34,7 @@ struct options {
 	enum tfan_overflow overflow;
 	uint64_t count;    /* 0: no limit */
 	uint64_t duration; /* ns; 0: no limit */
+	uint64_t every;    /* top: ns; 0: the usual */
 	size_t ring_size;  /* 0: the command's own choice */
 	const char *interval;      /* NULL: the usual */
 	unsigned int interval_ms;  /* the same; 0: the usual */

@@ -179,6 +179,13 @@ static const char *apply_duration(struct options *options, const char *value)
 	return NULL;
 }
 
+static const char *apply_every(struct options *options, const char *value)
+{
+	if (options_seconds(value, &options->every) < 0 || options->every == 0)
+		return "must be a number of seconds above 0";
+	return NULL;
+}
+
 static const char *apply_ring(struct options *options, const char *value)
 {
 	uint64_t size;
@@ -279,21 +286,23 @@ static const char *apply_force(struct options *options, const char *value)
 }
 
 static const struct options_row options_rows[] = {
-	{ 'e', "event", "PROBE", OPTIONS_ALL | VERB_EXPLAIN, apply_event, "what to trace, in quotes; any number of them (see PROBE)" },
-	{ 'f', "filter", "FILTER", OPTIONS_ALL | VERB_EXPLAIN, apply_filter, "keep only events for which this holds; applies to every probe" },
-	{ 's', "source", "raw|text", OPTIONS_LIVE | VERB_WATCH, apply_source, "which of the kernel's files a private session reads" },
-	{ 0, "session", "NAME", OPTIONS_ASK | VERB_WATCH, apply_session, "attach to a running session instead of starting a private one" },
+	{ 'e', "event", "PROBE", OPTIONS_ALL | VERB_EXPLAIN | VERB_TOP, apply_event, "what to trace, in quotes; any number of them (see PROBE)" },
+	{ 'f', "filter", "FILTER", OPTIONS_ALL | VERB_EXPLAIN | VERB_TOP, apply_filter, "keep only events for which this holds; applies to every probe" },
+	{ 's', "source", "raw|text", OPTIONS_LIVE | VERB_WATCH | VERB_TOP, apply_source, "which of the kernel's files a private session reads" },
+	{ 0, "session", "NAME", OPTIONS_ASK | VERB_WATCH | VERB_TOP, apply_session, "attach to a running session instead of starting a private one" },
 	{ 0, "session", "NAME", VERB_STATUS, apply_session, "tell of this session alone" },
 	{ 'c', "config", "FILE", VERB_SESSION, apply_config, "settings for start, see tracefan.conf(5)" },
 	{ 0, "policy", "FILE", VERB_SESSION, apply_policy, "who may trace what in the session that is started (/etc/tracefan/policy)" },
-	{ 0, "directory", "DIR", OPTIONS_ASK | OPTIONS_RUN | VERB_WATCH, apply_directory, "where the sessions' sockets are (/run/tracefan)" },
-	{ 'o', "output", "text|json", OPTIONS_SHOW | VERB_EXPLAIN | VERB_STATUS | VERB_DOCTOR, apply_format, "how the output is written (text)" },
+	{ 0, "directory", "DIR", OPTIONS_ASK | OPTIONS_RUN | VERB_WATCH | VERB_TOP, apply_directory, "where the sessions' sockets are (/run/tracefan)" },
+	{ 'o', "output", "text|json", OPTIONS_SHOW | VERB_EXPLAIN | VERB_STATUS | VERB_DOCTOR | VERB_TOP, apply_format, "how the output is written (text)" },
 	{ 'o', "output", "FILE", VERB_RECORD, apply_file, "the recording" },
 	{ 0, "text", "FILE", VERB_REPLAY, apply_text, "replay ftrace's text output" },
 	{ 0, "pages", "DIR", VERB_REPLAY, apply_pages, "replay raw pages, laid out as in tracefs" },
 	{ 'n', "count", "COUNT", OPTIONS_SHOW, apply_count, "end after so many events" },
-	{ 'd', "duration", "SECONDS", OPTIONS_ALL | VERB_WATCH, apply_duration, "end after this time" },
-	{ 0, "ring", "SIZE", OPTIONS_ALL | VERB_WATCH, apply_ring, "the ring that events wait in for this program (128M)" },
+	{ 'n', "count", "COUNT", VERB_TOP, apply_count, "end after so many tables" },
+	{ 0, "every", "SECONDS", VERB_TOP, apply_every, "time between two tables (1)" },
+	{ 'd', "duration", "SECONDS", OPTIONS_ALL | VERB_WATCH | VERB_TOP, apply_duration, "end after this time" },
+	{ 0, "ring", "SIZE", OPTIONS_ALL | VERB_WATCH | VERB_TOP, apply_ring, "the ring that events wait in for this program (128M)" },
 	{ 0, "overflow", "drop|overwrite", OPTIONS_ALL | VERB_WATCH, apply_overflow, "when it is full, lose the newest or the oldest (drop)" },
 	{ 0, "interval", "MS", OPTIONS_LIVE | VERB_WATCH, apply_interval, "how long events may wait under load: latency against work" },
 	{ 0, "on-loss", "report|exit", OPTIONS_ALL | VERB_WATCH, apply_on_loss, "when events are lost: tell and go on, or end with status 8 (report)" },
@@ -301,8 +310,8 @@ static const struct options_row options_rows[] = {
 	{ 'q', "quiet", NULL, OPTIONS_SHOW, apply_quiet, "take every event, but write only the summary" },
 	{ 0, "process", NULL, VERB_TRACE, apply_process, "tell with each event whose it is: process, parent, user, executable, cgroup" },
 	{ 0, "state", "[=LIST]", VERB_TRACE, apply_state, "first the processes, mappings, files, sockets that there are" },
-	{ 0, "include-self", NULL, OPTIONS_LIVE | VERB_WATCH, apply_include_self, "trace this program's own process, too" },
-	{ 0, "force", NULL, OPTIONS_LIVE | VERB_EXPLAIN, apply_force, "place probes that are known to endanger the traced program, too" },
+	{ 0, "include-self", NULL, OPTIONS_LIVE | VERB_WATCH | VERB_TOP, apply_include_self, "trace this program's own process, too" },
+	{ 0, "force", NULL, OPTIONS_LIVE | VERB_EXPLAIN | VERB_TOP, apply_force, "place probes that are known to endanger the traced program, too" },
 };
 
 #define OPTIONS_ROWS (sizeof(options_rows) / sizeof(options_rows[0]))

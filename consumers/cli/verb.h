@@ -12,6 +12,7 @@ enum verb_bit {
 	VERB_STATUS = 1 << 6,
 	VERB_SESSION = 1 << 7,
 	VERB_WATCH = 1 << 8,
+	VERB_TOP = 1 << 9,
 };
 
 struct verb {
@@ -34,6 +35,7 @@ int verb_trace(const struct verb *verb, int argc, char **argv);
 int verb_record(const struct verb *verb, int argc, char **argv);
 int verb_replay(const struct verb *verb, int argc, char **argv);
 int verb_watch(const struct verb *verb, int argc, char **argv);
+int verb_top(const struct verb *verb, int argc, char **argv);
 int verb_ls(const struct verb *verb, int argc, char **argv);
 int verb_explain(const struct verb *verb, int argc, char **argv);
 int verb_status(const struct verb *verb, int argc, char **argv);

@@ -41,7 +41,7 @@ def page_options(text):
 
 class Manual(unittest.TestCase):
     def test_every_option_is_in_both(self):
-        for verb in "trace", "record", "replay", "watch":
+        for verb in "trace", "record", "replay", "watch", "top":
             self.assertEqual(page_options(page(f"tracefan-{verb}.1")), help_options(verb), verb)
 
     def test_every_verb_is_in_both(self):
@@ -100,7 +100,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("tracefan rec"), {"record"})
 
     def test_options_are_those_of_the_verb(self):
-        for verb in "trace", "record", "replay", "watch", "ls", "explain", "status", "session", "doctor":
+        for verb in "trace", "record", "replay", "watch", "top", "ls", "explain", "status", "session", "doctor":
             options = help_options(verb)
             letters = {f"-{letter}" for letter, _ in options.values() if letter}
             self.assertEqual(self.complete(f"tracefan {verb} -"), set(options) | letters, verb)

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import harness
@@ -79,13 +80,15 @@ class Stacks(harness.TestCase):
     def test_a_uprobe(self):
         """At its first instruction a function has no frame yet, so that its caller is not among the frames; behind
         them it is."""
-        table = subprocess.run(["objdump", "-d", "--no-show-raw-insn", self.program], capture_output=True, text=True)
         events = self.events(self.trace("-o", "json", "-e", f"entry=uprobe:{self.program}:workload_inner n=$arg1:s64 ustack"))
         self.assertEqual([e["args"]["n"] for e in events], [i + 2 for i in range(COUNT)])
         for event in events:
             self.assertEqual(self.names(event["ustack"]), ["workload_inner", "workload_outer", "main"])
             self.assertNotIn("stack", event)
-        body = re.search(r"<workload_inner>:\n(.*?)\n\n", table.stdout + "\n\n", re.S) if table.returncode == 0 else None
+        if not shutil.which("objdump"):
+            return
+        table = subprocess.run(["objdump", "-d", "--no-show-raw-insn", self.program], check=True, capture_output=True, text=True)
+        body = re.search(r"<workload_inner>:\n(.*?)\n\n", table.stdout + "\n\n", re.S)
         place = re.search(r"^ *([0-9a-f]+):\s+mov +%rsp,%rbp\n *([0-9a-f]+):", body[1], re.M) if body else None
         if not place:
             self.skipTest("no objdump, or another architecture's code")
