@@ -966,6 +966,8 @@ static void lines_of_text(void **state)
 	emit_text(f, "           <...>-8       [001] .....     2.000002: number: n=-2\n");
 	emit_text(f, "           <...>-9       [001] .....     1.999999: number: n=3\n");
 	emit_text(f, "            prog-7       [003] .....     2.000003: unknown: n=4\n");
+	emit_text(f, "           <..>x-8       [001] .....     2.000004: number: n=5\n");
+	emit_text(f, " fifteen_letters-8       [001] .....     2.000005: number: n=6\n");
 	record = expect_text(f, 0, 1, 1);
 	assert_int_equal(record->cpu, 3);
 	assert_int_equal(record->pid, 7);
@@ -978,11 +980,13 @@ static void lines_of_text(void **state)
 	record = expect_text(f, 0, 1, 3);
 	assert_int_equal(record->flags, RECORD_LATE);
 	assert_comm(record, NULL);
+	assert_comm(expect_text(f, 0, 1, 5), "<..>x");
+	assert_comm(expect_text(f, 0, 1, 6), "fifteen_letters");
 	(void)expect_text(f, 1, 2, -2);
 	expect_nothing(f);
-	assert_ledger(all, 3, 0, 0);
-	assert_ledger(two, 1, 2, 0);
-	assert_int_equal(f->fanout.decoded, 4);
+	assert_ledger(all, 5, 0, 0);
+	assert_ledger(two, 1, 4, 0);
+	assert_int_equal(f->fanout.decoded, 6);
 	assert_int_equal(f->fanout.unrouted, 1);
 	assert_int_equal(tear_down((void **)&f), 0);
 }
