@@ -4,6 +4,7 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "reader/facts.h"
+#include "reader/loop.h"
 #include "shm/control.h"
 #include "shm/segment.h"
 
@@ -11,6 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* How often the list of those who are kept out is written anew while somebody is attached. */
+#define PURGE_EACH_NS UINT64_C(60000000000)
 
 static struct live *live_of(struct provider *provider)
 {
@@ -139,28 +143,51 @@ static int exclude(struct provider *provider, uint64_t number, pid_t process)
 			return 0;
 		}
 	}
-	if (live->excluded_count == LIVE_EXCLUDED_MAX && purge(live) < 0)
-		return -ENOSPC;
-	if (live->excluded_count == LIVE_EXCLUDED_MAX)
-		return -ENOSPC;
+	/* Its own events are a nuisance, and no reason to send anybody away. */
+	if (live->excluded_count == LIVE_EXCLUDED_MAX) {
+		log_note("process %d is not kept out of the trace: so many came and went",
+			(int)process);
+		return 0;
+	}
 	live->numbers[live->excluded_count] = number;
 	live->processes[live->excluded_count++] = process;
 	return instance_exclude(live->instance, &process, 1, false);
 }
 
-/* While the list is written anew the kernel may leave out events of others for some microseconds:
- * it switches its check of threads on before it has looked at who runs where. So this waits until
- * nobody is attached who could miss them, or so many have left that one of their numbers might be
- * another process's soon. */
+/* While the list is written anew the kernel leaves out events of others for microseconds to
+ * milliseconds: it stops looking at who runs where before it stops checking, and begins to check
+ * before it has looked. So this waits until nobody is attached who could miss them, or so many
+ * processes have left that one of their numbers might be another's soon; and somebody who comes and
+ * goes all the time, to make others miss something, makes them do so once a minute. */
 static int purge_if_due(struct live *live)
 {
+	const uint64_t now = loop_now();
 	unsigned int stale = 0, consumers = 0;
 
 	for (unsigned int i = live->own_count; i < live->excluded_count; i++) {
 		stale += live->numbers[i] == LIVE_STALE;
 		consumers += live->numbers[i] != LIVE_STALE && live->numbers[i] != LIVE_ROUTER;
 	}
-	return stale && (!consumers || stale >= LIVE_STALE_MAX) ? purge(live) : 0;
+	if (!stale || (consumers && (stale < LIVE_STALE_MAX || now - live->purged < PURGE_EACH_NS)))
+		return 0;
+	if (consumers)
+		live->purged = now;
+	return purge(live);
+}
+
+/* It need not be kept out any more. A process that is on the list for another reason, too, needs no
+ * place for this one. */
+static void retire(struct live *live, unsigned int i)
+{
+	for (unsigned int k = live->own_count; k < live->excluded_count; k++) {
+		if (k == i || live->processes[k] != live->processes[i])
+			continue;
+		live->excluded_count--;
+		live->numbers[i] = live->numbers[live->excluded_count];
+		live->processes[i] = live->processes[live->excluded_count];
+		return;
+	}
+	live->numbers[i] = LIVE_STALE;
 }
 
 static int include(struct provider *provider, uint64_t number)
@@ -168,9 +195,9 @@ static int include(struct provider *provider, uint64_t number)
 	struct live *live = live_of(provider);
 
 	/* The first are the session's own. */
-	for (unsigned int i = live->own_count; i < live->excluded_count; i++) {
+	for (unsigned int i = live->excluded_count; i-- > live->own_count;) {
 		if (live->numbers[i] == number)
-			live->numbers[i] = LIVE_STALE;
+			retire(live, i);
 	}
 	return purge_if_due(live);
 }
@@ -181,8 +208,8 @@ static void orphan(struct provider *provider)
 	struct live *live = live_of(provider);
 
 	probes_orphan(&live->probes);
-	for (unsigned int i = live->own_count; i < live->excluded_count; i++)
-		live->numbers[i] = LIVE_STALE;
+	for (unsigned int i = live->excluded_count; i-- > live->own_count;)
+		retire(live, i);
 }
 
 static void own(struct provider *provider, uint64_t id)
@@ -211,7 +238,8 @@ static void stop(struct provider *provider)
 		log_warning("the events could not be disabled: %s", strerror(-r));
 }
 
-static int keep(struct provider *provider, uint64_t id, bool enabled, struct control_failure *ret_failure)
+static int keep(
+	struct provider *provider, uint64_t id, bool enabled, struct control_failure *ret_failure)
 {
 	struct probes *probes = &live_of(provider)->probes;
 	struct probe *probe = probes_find(probes, id);
@@ -279,7 +307,8 @@ int live_open(struct live *live, struct instance *instance, const char *session,
 	return 0;
 }
 
-/* The dead reader's consumers and router are still kept out. Whoever is alive will be named again. */
+/* The dead reader's consumers and router are still kept out. Whoever is alive will be named again.
+ */
 static void adopt_excluded(struct live *live)
 {
 	pid_t numbers[LIVE_EXCLUDED_MAX / 2];

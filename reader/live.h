@@ -10,7 +10,7 @@
 #define LIVE_ROUTER UINT64_MAX
 /* Of a process that need not be kept out any more, but is still on the kernel's list. */
 #define LIVE_STALE        (UINT64_MAX - 1)
-#define LIVE_STALE_MAX    64
+#define LIVE_STALE_MAX    1024
 #define LIVE_EXCLUDED_MAX (1024 + LIVE_STALE_MAX)
 /* Children of the helper: this and their process's number. */
 #define LIVE_HELPER (UINT64_C(1) << 62)
@@ -25,6 +25,7 @@ struct live {
 	uint64_t numbers[LIVE_EXCLUDED_MAX]; /* the router's for the consumer, LIVE_ROUTER or
 						LIVE_STALE */
 	unsigned int excluded_count, own_count;
+	uint64_t purged; /* ns: when the kernel's list was written anew while somebody was attached */
 };
 
 /* The instance and `legacy` outlive the provider. `text`: its events are read as text. `helper`: its process, 0: none. Returns 0 or -errno;

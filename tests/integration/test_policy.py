@@ -186,6 +186,23 @@ allow user={MEMBER} tracepoint:syscalls:* scope=all
                 self.assertGreaterEqual(result.summary["probes"][GETPGID]["filtered"], 300)
         self.assertEqual(self.session.stop(), (0, 0))
 
+    def test_kernel_functions(self):
+        harness.require_file("kprobe_events", "kprobes")
+        self.start(f"""allow user={DEVELOPER} kprobe:do_sys_open*
+allow group={GROUP} kprobe:do_sys_* fetch=memory
+""")
+        path = f"path=+0({harness.argument(2)}):ustring"
+        events = self.allowed(DEVELOPER, f"o=kprobe:do_sys_openat2 dfd={harness.argument(1)}:s32")
+        self.assertGreater(len(events), 0)
+        self.check_ended(self.trace(DEVELOPER, "kretprobe:do_sys_openat2"))
+        self.refused("line 1: \"allow user=", DEVELOPER, f"kprobe:do_sys_openat2 {path}")
+        self.refused("an offset could lead into another function", DEVELOPER, "kprobe:do_sys_openat2+4")
+        self.refused("no line of", DEVELOPER, "kprobe:vfs_read")
+        events = self.allowed(MEMBER, f"o=kprobe:do_sys_openat2 {path}", groups=(GROUP,))
+        self.assertTrue([e for e in events if e["args"].get("path", "").startswith("/")])
+        self.refused("no line of", MEMBER, f"kprobe:do_sys_openat2 {path}")
+        self.assertEqual(self.session.stop(), (0, 0))
+
     def wait_for(self, process, words, count=1):
         """Waits until the process has said it so often."""
         deadline = time.monotonic() + harness.PATIENCE
