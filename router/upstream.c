@@ -38,9 +38,10 @@ static int copy_make(const void *message, uint32_t size, const int *fds, unsigne
 	/* The caller's may be closed before the message goes. */
 	while (waiting->fd_count < fd_count) {
 		int fd = fcntl(fds[waiting->fd_count], F_DUPFD_CLOEXEC, 0);
-		int error = errno;
 
 		if (fd < 0) {
+			int error = errno > 0 ? errno : EBADF;
+
 			copy_free(waiting);
 			return -error;
 		}

@@ -136,21 +136,31 @@ class Killing(harness.TestCase):
 
     def test_what_a_router_had_no_room_to_tell(self):
         """A consumer that stands still while its router loses events for want of room, and dies before it can say so."""
+        def numbers(first, count):
+            return subprocess.Popen([harness.program("workload_numbers"), str(harness.cpus()[-1]), str(first), str(count)])
+
         self.start()
         slow, quick = self.consumer(64 << 10), self.consumer()
         slow.signal(signal.SIGSTOP)
-        work = self.work()
-        time.sleep(random.uniform(0.2, 0.4))
+        # Several times what the small ring holds; some of it is told while the router lives.
+        many, few = 20000, 100
+        work = numbers(FIRST, many)
+        time.sleep(random.uniform(0, 0.2))
         self.session.router.signal(signal.SIGKILL)
         self.session.router.wait()
+        self.assertEqual(work.wait(), 0)
         slow.signal(signal.SIGCONT)
         self.session.router = self.session._start("router")
         self.assertEqual([c.line() for c in (slow, quick)], ["gap"] * 2)
-        reports, made = self.finish((slow, quick), work)
-        print(f"told by nobody but the dead router's ring, and later: {reports[0]['lost']} of {made}")
-        self.assertGreater(reports[0]["lost"], 0)
+        self.assertEqual(numbers(FIRST + many, few).wait(), 0)
+        reports = []
+        for consumer in (slow, quick):
+            result, report = consumer.finish()
+            self.check_ended(result)
+            reports.append(json.loads(report))
+        print(f"told by nobody but the dead router's ring, and later: {reports[0]['lost']} of {many + few}")
         for report in reports:
-            self.assertEqual(report["came"] + report["lost"], made)
+            self.assertEqual(report["came"] + report["lost"], many + few)
             self.assertEqual([report[k] for k in ("twice", "disordered")], [0, 0])
         self.assertEqual(reports[1]["lost"], 0)
         self.assertEqual(self.session.stop(), (0, 0))
