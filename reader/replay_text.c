@@ -66,12 +66,21 @@ static int copy_line(const struct text_log *log, size_t size, const char *at, ch
 {
 	const char *start = memrchr(log->piece, '\n', (size_t)(at - log->piece));
 	const char *end = memchr(at, '\n', size - (size_t)(at - log->piece));
+	size_t length;
+	char *line;
 
 	start = start ? start + 1 : log->piece;
 	end = end ? end : log->piece + size;
-	*ret = strndup(start, (size_t)(end - start));
-	*ret_size = *ret ? strlen(*ret) : 0;
-	return *ret ? 0 : -ENOMEM;
+	/* The piece is no string: nothing ends it. */
+	length = (size_t)(end - start);
+	line = malloc(length + 1);
+	if (!line)
+		return -ENOMEM;
+	memcpy(line, start, length);
+	line[length] = '\0';
+	*ret = line;
+	*ret_size = strlen(line);
+	return 0;
 }
 
 static int find(const struct replay *replay, const char *event, char **ret, size_t *ret_size)
