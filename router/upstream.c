@@ -54,7 +54,7 @@ static int copy_make(const void *message, uint32_t size, const int *fds, unsigne
 static int waiting_add(struct upstream *upstream, const void *message, uint32_t size,
 	const int *fds, unsigned int fd_count)
 {
-	struct upstream_waiting *waiting;
+	struct upstream_waiting *waiting = NULL;
 	int r;
 
 	if (fd_count > CONTROL_FDS_MAX || upstream->waiting_fds + fd_count > WAITING_FDS_MAX)
