@@ -670,7 +670,8 @@ static HOT void tell_event(struct fanout *fanout, struct route *route, const str
 /* After it was told: a thread that is renamed still has its old name in the event that says so. */
 static __attribute__((noinline)) void take_own(struct fanout *fanout, const struct route *route, const struct own_event *event)
 {
-	if (event->time >= fanout->snapshot_due)
+	/* Each moves the time on to that of the next. */
+	while (event->time >= fanout->snapshot_due)
 		fanout->snapshot(route->own_context);
 	route->own(route->own_context, event);
 }

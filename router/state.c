@@ -258,7 +258,7 @@ static void capture_answer(struct router *router, struct state_work *work)
 	if (!consumer)
 		return;
 	status.failure.position = -1;
-	fds[0] = state_table_make(&what);
+	fds[0] = work->snapshot.copies ? state_table_make(&what) : -ENOMEM;
 	if (fds[0] < 0) {
 		answer_failed(router, consumer, CONTROL_CAPTURE, work->cookie, fds[0], "the state of processes");
 		return;

@@ -383,6 +383,29 @@ static void rename_thread(void *context, const struct own_event *own)
 	assert_int_equal(tasks_set(&f->fanout.tasks, event.pid, "after", sizeof("after"), false), 0);
 }
 
+/* Two copies of the tasks, of the times 15 and 16, are due before the same event. */
+static void take_snapshot(void *context)
+{
+	struct fixture *f = context;
+
+	assert_string_equal(tasks_find(&f->fanout.tasks, 1001, 15)->comm, "before");
+	f->fanout.snapshot_due = f->fanout.snapshot_due == 15 ? 16 : UINT64_MAX;
+}
+
+static void snapshots_come_before_the_event_that_changes_the_tasks(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(tasks_set(&f->fanout.tasks, 1001, "before", sizeof("before"), false), 0);
+	f->number->own = rename_thread;
+	f->number->own_context = f;
+	f->fanout.snapshot = take_snapshot;
+	f->fanout.snapshot_due = 15;
+	emit(f, 20, 3, 1);
+	assert_int_equal(f->fanout.snapshot_due, UINT64_MAX);
+	assert_string_equal(tasks_find(&f->fanout.tasks, 1001, 20)->comm, "after");
+}
+
 static void the_name_is_the_one_of_the_moment(void **state)
 {
 	struct fixture *f = *state;
@@ -1101,6 +1124,7 @@ int main(void)
 		TEST(a_removed_trace_is_gone),
 		TEST(a_late_event_is_flagged),
 		TEST(the_name_is_the_one_of_the_moment),
+		TEST(snapshots_come_before_the_event_that_changes_the_tasks),
 		TEST(time_cpu_and_thread),
 		TEST(every_size),
 		TEST(short_events),
