@@ -8,7 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/random.h>
+
+/* ns that a stack is waited for on a CPU that has nothing else to tell. */
+#define STACKS_PATIENCE 200000000U
 
 #define TEXT_PAYLOAD_MAX (128U << 10)
 #define CACHE_LINE       64
@@ -676,10 +680,23 @@ static __attribute__((noinline)) void take_own(struct fanout *fanout, const stru
 	route->own(route->own_context, event);
 }
 
+static uint64_t stacks_clock(void)
+{
+	struct timespec now = { 0 };
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
 /* False: the event waits. */
 static __attribute__((noinline)) bool gather(struct fanout *fanout, const struct route *route, const struct merge_event *event)
 {
-	fanout->waits = !stacks_gather(&fanout->stacks, event, route->stacks);
+	fanout->stacks.impatient = fanout->waits_until && stacks_clock() >= fanout->waits_until;
+	fanout->waits = !stacks_gather(&fanout->stacks, event, route->stacks, route->preemptible);
+	if (!fanout->waits)
+		fanout->waits_until = 0;
+	else if (!fanout->waits_until)
+		fanout->waits_until = stacks_clock() + STACKS_PATIENCE;
 	if (fanout->waits)
 		fanout->awaiting = *event;
 	return !fanout->waits;

@@ -103,6 +103,7 @@ struct route {
 	uint64_t seed;              /* of the index: the fan-out's */
 	uint32_t changing;          /* traces that wait or close */
 	uint8_t stacks;             /* what any of its traces wants */
+	bool preemptible;           /* its events come from programs' probes */
 	/* Where its binary events have the thread's id, and how long they must be to have one; UINT32_MAX: none has. */
 	uint32_t pid_offset, pid_end;
 	uint64_t told;              /* events of this kind so far */
@@ -140,6 +141,7 @@ struct fanout {
 	struct stacks stacks;
 	bool waits; /* for the stacks of `awaiting`, the merge's current event: nothing is told before it */
 	struct merge_event awaiting;
+	uint64_t waits_until; /* ns, CLOCK_MONOTONIC: then a quiet CPU is believed; 0: nothing waits */
 	uint64_t last_time; /* of the last event told */
 	uint64_t decoded, undecodable;
 	uint64_t unrouted;  /* decoded, of a kind that nobody asked for */

@@ -264,6 +264,12 @@ static int sleep_time(struct router *router)
 {
 	int sleep = stream_sleep(router), again;
 
+	/* After that only a sweep helps, which wakes us. */
+	if (router->fanout.waits && router_now() < router->fanout.waits_until) {
+		again = ms_until(router->fanout.waits_until);
+		sleep = sleep >= 0 && sleep < again ? sleep : again;
+	}
+
 	if (!router->paused_accept)
 		return sleep;
 	again = ms_until(router->accept_again);

@@ -110,7 +110,7 @@ static void take_user(struct stacks *stacks, const struct page_event *event)
 }
 
 /* Whether the search is over with what follows. */
-static bool look_at(struct stacks *stacks, const struct stacks_key *key, const struct page_event *next)
+static bool look_at(struct stacks *stacks, const struct stacks_key *key, const struct page_event *next, bool preemptible)
 {
 	struct stacks_key other;
 	uint16_t type;
@@ -118,7 +118,7 @@ static bool look_at(struct stacks *stacks, const struct stacks_key *key, const s
 	if (next->size < sizeof(type) || !key_of(stacks, next->data, next->size, &other))
 		return false;
 	if (!same_key(key, &other))
-		return false;
+		return other.pid != key->pid && !preemptible;
 	memcpy(&type, next->data, sizeof(type));
 	if (type == stacks->kernel.type && !(stacks->head.found & STACK_KERNEL))
 		take_kernel(stacks, next);
@@ -129,7 +129,13 @@ static bool look_at(struct stacks *stacks, const struct stacks_key *key, const s
 	return false;
 }
 
-bool stacks_gather(struct stacks *stacks, const struct merge_event *event, uint8_t wanted)
+/* A sweep may come between an event and its stack where the processor stands still. The last one finds everything. */
+static bool is_quiet(const struct stacks *stacks, const struct merge_event *event)
+{
+	return merge_knows_after(stacks->merge, stacks->impatient ? event->time : UINT64_MAX - 1);
+}
+
+bool stacks_gather(struct stacks *stacks, const struct merge_event *event, uint8_t wanted, bool preemptible)
 {
 	struct merge_look look;
 	struct page_event next;
@@ -143,8 +149,8 @@ bool stacks_gather(struct stacks *stacks, const struct merge_event *event, uint8
 		if ((stacks->head.found & wanted) == wanted)
 			return true;
 		if (!merge_look_next(stacks->merge, &look, &next))
-			return merge_knows_after(stacks->merge, event->time) || merge_slots(stacks->merge) >= stacks->slots_most;
-		if (look_at(stacks, &key, &next))
+			return is_quiet(stacks, event) || merge_slots(stacks->merge) >= stacks->slots_most;
+		if (look_at(stacks, &key, &next, preemptible))
 			return true;
 	}
 	return true;

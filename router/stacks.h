@@ -29,6 +29,7 @@ struct stacks {
 	unsigned int long_size;
 	const struct merge *merge; /* where what follows an event is looked up; NULL: nothing is */
 	uint32_t slots_most;       /* with so many slots held nothing is waited for any more */
+	bool impatient;            /* nor for what a sweep after the event did not find */
 	/* Of the event that was looked up last. */
 	struct record_stack head;
 	uint64_t kernel_frames[STACKS_KERNEL_MOST], user_frames[STACKS_USER_MOST];
@@ -37,8 +38,9 @@ struct stacks {
 /* Takes in a format file of events/ftrace: kernel_stack or user_stack. Returns 0 or -errno. */
 int stacks_learn(struct stacks *stacks, struct catalog *catalog, const char *text, size_t size, unsigned int long_size);
 
-/* Looks for the stacks of the merge's current event. False: they may still come, and what follows must wait. */
-bool stacks_gather(struct stacks *stacks, const struct merge_event *event, uint8_t wanted);
+/* Looks for the stacks of the merge's current event. `preemptible`: its thread may have been put off its CPU before they were
+ * written, as in a program's probe. False: they may still come, and what follows must wait. */
+bool stacks_gather(struct stacks *stacks, const struct merge_event *event, uint8_t wanted, bool preemptible);
 
 /* Bytes of the record, header included, for a trace that wants these (enum record_stack_kind); and the record itself,
  * for `event`, which is written already. */

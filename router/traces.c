@@ -80,6 +80,7 @@ int fanout_trace_add(struct route *route, const struct trace *model, struct trac
 	trace->missed_before = route->missed;
 	route->traces[route->trace_count++] = trace;
 	route->stacks |= trace->stacks;
+	route->preemptible = trace->in_task;
 	outlet_list(trace);
 	*ret = trace;
 	return 0;

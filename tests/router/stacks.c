@@ -35,6 +35,7 @@ struct fixture {
 	uint32_t used[4]; /* bytes of events */
 	uint64_t last[4];
 	struct merge_event taken;
+	bool preemptible;
 };
 
 static void on_page(void *context, uint32_t cpu, const struct page_cursor *cursor, uint64_t after)
@@ -111,7 +112,7 @@ static void take(struct fixture *f)
 
 static bool gather(struct fixture *f)
 {
-	return stacks_gather(&f->stacks, &f->taken, STACK_KERNEL | STACK_USER);
+	return stacks_gather(&f->stacks, &f->taken, STACK_KERNEL | STACK_USER, f->preemptible);
 }
 
 static struct event an_event(int32_t pid, uint8_t flags)
@@ -166,6 +167,7 @@ static void each_has_its_own(void **state)
 	assert_int_equal(f->stacks.head.found, STACK_KERNEL | STACK_USER);
 	take(f);
 	merge_sweep(&f->merge, 20);
+	f->stacks.impatient = true;
 	assert_true(gather(f));
 	assert_int_equal(f->stacks.head.found, STACK_KERNEL);
 	assert_int_equal(f->stacks.kernel_frames[0], 500);
@@ -198,10 +200,14 @@ static void another_threads_is_passed_over(void **state)
 	put(f, 0, 10, an_event(1, 0));
 	put(f, 0, 11, a_kernel_stack(2, 0, 900));
 	put(f, 0, 12, a_kernel_stack(1, 0, 100));
-	/* However long the machine stood still. */
+	/* A program's probe may be put off its CPU, for however long. */
 	put(f, 0, 100000000, a_user_stack(1, 0, 200));
 	give(f, 0);
 	take(f);
+	/* Any other event's stacks are written before another thread is there. */
+	assert_true(gather(f));
+	assert_int_equal(f->stacks.head.found, 0);
+	f->preemptible = true;
 	assert_true(gather(f));
 	assert_int_equal(f->stacks.head.found, STACK_KERNEL | STACK_USER);
 	assert_int_equal(f->stacks.kernel_frames[0], 100);
@@ -241,8 +247,14 @@ static void the_wait_ends(void **state)
 	f->stacks.slots_most = 100;
 	assert_false(gather(f));
 	merge_sweep(&f->merge, 11);
+	assert_false(gather(f));
+	f->stacks.impatient = true;
 	assert_true(gather(f));
 	assert_int_equal(f->stacks.head.found, 0);
+	/* At the end of the stream nothing follows. */
+	f->stacks.impatient = false;
+	merge_sweep(&f->merge, UINT64_MAX);
+	assert_true(gather(f));
 }
 
 static void the_record_has_what_is_wanted(void **state)
