@@ -241,8 +241,16 @@ class PrivateSession(unittest.TestCase):
         self.assertEqual(r.returncode, 1)
         self.assertEqual(self.log(), [])
 
-    def start_session(self, *words):
-        return self.run_it("session", "start", "x", "--directory", str(self.folder / "run"), *words)
+    def start_session(self, *words, name="missing"):
+        """By its name the fake library says what is there already: nothing."""
+        return self.run_it("session", "start", name, "--directory", str(self.folder / "run"), *words)
+
+    def test_only_the_router_is_missing(self):
+        self.script("tracefan-router", ROUTER)
+        r = self.start_session(name="routerless")
+        self.assertEqual((r.returncode, r.stdout), (0, b""))
+        self.assertTrue(is_alive(self.start_of("tracefan-router")["pid"]))
+        self.assertEqual(self.log("start", "tracefan-reader"), [])
 
     def test_a_session_that_outlives_the_command(self):
         self.script("tracefan-reader", 'ready()\nprint("hello", file=sys.stderr, flush=True)\nsignal.pause()\n')
@@ -252,13 +260,13 @@ class PrivateSession(unittest.TestCase):
         reader, router = self.start_of("tracefan-reader"), self.start_of("tracefan-router")
         for line in reader, router:
             self.assertTrue(is_alive(line["pid"]))
-            self.assertEqual(self.option(line, "--session"), "x")
+            self.assertEqual(self.option(line, "--session"), "missing")
             self.assertEqual(self.option(line, "--directory"), str(self.folder / "run"))
             # Whoever waits for the terminal's other end is not held up.
-            self.assertEqual(line["fds"]["2"], str(self.folder / "run" / "x.log"))
+            self.assertEqual(line["fds"]["2"], str(self.folder / "run" / "missing.log"))
         self.assertNotIn("--owner-fd", reader["words"])
         self.assertNotIn("--group", reader["words"])
-        self.assertEqual((self.folder / "run" / "x.log").read_text(), "hello\n")
+        self.assertEqual((self.folder / "run" / "missing.log").read_text(), "hello\n")
 
     def test_a_session_that_does_not_start(self):
         self.script("tracefan-reader", 'print("tracefs is not mounted", file=sys.stderr)\nsys.exit(4)\n')
