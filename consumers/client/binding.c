@@ -133,6 +133,12 @@ static int fill_string(const struct binding_member *member, const struct tfan_ev
 	size_t size;
 	int rc = tfan_event_bytes(event, member->field, &bytes, &size);
 
+	/* Where it lay is known even where it could not be read. */
+	if (rc == -ENODATA && member->kind == TFAN_MEMBER_STRING_ADDRESS &&
+		tfan_event_u64(event, member->address_field, &whole.address) == 0) {
+		memcpy(at, &whole, sizeof(whole));
+		return 0;
+	}
 	if (rc)
 		return rc;
 	memcpy(copy, bytes, size);
