@@ -3,7 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -22,7 +22,11 @@ static const char list[] = "ffffffff81000000 T _text\n"
 static struct kernel_symbols find(const char *wanted)
 {
 	struct kernel_symbols symbols;
-	FILE *file = fmemopen((void *)(uintptr_t)list, strlen(list), "r");
+	char copy[sizeof(list)];
+	FILE *file;
+
+	memcpy(copy, list, sizeof(copy));
+	file = fmemopen(copy, sizeof(copy) - 1, "r");
 
 	assert_non_null(file);
 	kernel_symbols_init(&symbols, wanted);
