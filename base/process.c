@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
@@ -40,6 +41,15 @@ static void lock_capabilities(void)
 			(unsigned long)bits | SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
 				SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
 			0, 0, 0);
+}
+
+int process_fill_standard(void)
+{
+	for (int i = 0; i < 3; i++) {
+		if (fcntl(i, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+			return -errno;
+	}
+	return 0;
 }
 
 int process_drop_ids(uid_t uid, gid_t gid)

@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Puts /dev/null in the place of each standard descriptor that is closed: it would be given to the next file or socket,
+ * and then be written to. First of all. Returns 0 or -errno. */
+int process_fill_standard(void);
+
 /* Empties the bounding set, locks securebits so that uid 0 means no capability to execve(2), and becomes uid and gid for
  * good (real, effective and saved; no supplementary group) and proves that what was
  * before can't be taken back. A process that isn't root only checks that it is uid and gid already, and

@@ -1,5 +1,6 @@
 #include "base/exit_status.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "reader/config.h"
 #include "reader/options.h"
 #include "reader/reader.h"
@@ -37,6 +38,8 @@ int main(int argc, char *argv[])
 	struct reader_options options;
 	struct options_error error;
 
+	if (process_fill_standard() < 0)
+		return EXIT_FAILED;
 	log_open("tracefan-reader", LOG_NOTE);
 	if (options_parse(argc, argv, &options, &error) < 0) {
 		log_error("%s", error.message);

@@ -205,15 +205,21 @@ static bool is_key(const char *word, const char *key, const char **ret_value)
 	return true;
 }
 
-static int parse_condition(const struct parser *parser, const char *word, struct policy_rule *rule)
+/* `given`: bits of those that stood before it. */
+static int parse_condition(
+	const struct parser *parser, const char *word, struct policy_rule *rule, unsigned int *given)
 {
 	const char *value;
 
 	if (!rule->allow)
 		return fail(parser, "a deny line ends behind the place, before \"%.60s\"", word);
 	for (size_t i = 0; i < ARRAY_SIZE(conditions); i++) {
-		if (is_key(word, conditions[i].key, &value))
-			return conditions[i].set(parser, conditions[i].key, value, rule);
+		if (!is_key(word, conditions[i].key, &value))
+			continue;
+		if (*given & 1U << i)
+			return fail(parser, "%s= stands twice: leave one out", conditions[i].key);
+		*given |= 1U << i;
+		return conditions[i].set(parser, conditions[i].key, value, rule);
 	}
 	return fail(parser, "\"%.60s\" is none of fetch=, scope=, rate= and semaphore=", word);
 }
@@ -240,6 +246,7 @@ static int parse_rule(const struct parser *parser, bool allow, const char *shown
 {
 	struct policy *policy = parser->policy;
 	struct policy_rule rule = { .line = parser->line, .allow = allow };
+	unsigned int given = 0;
 	const char *word;
 	int r = parse_subject(parser, next_word(&rest), &rule.subject);
 
@@ -249,7 +256,7 @@ static int parse_rule(const struct parser *parser, bool allow, const char *shown
 	 */
 	rule.fetch = rule.place == POLICY_KPROBE ? POLICY_FETCH_REGISTERS : POLICY_FETCH_MEMORY;
 	while (!r && (word = next_word(&rest)))
-		r = parse_condition(parser, word, &rule);
+		r = parse_condition(parser, word, &rule, &given);
 	if (!r)
 		r = make_room(parser, &policy->rules, policy->rule_count, sizeof(rule));
 	if (r < 0)
@@ -259,19 +266,27 @@ static int parse_rule(const struct parser *parser, bool allow, const char *shown
 	return 0;
 }
 
-static int parse_limit(const struct parser *parser, const char *word, struct policy_limits *limits)
+/* `given`: bits of those that stood before it. */
+static int parse_limit(const struct parser *parser, const char *word, struct policy_limits *limits,
+	unsigned int *given)
 {
+	static const char *const keys[] = { "ring", "consumers", "probes", "rate" };
+	uint32_t *const numbers[] = { NULL, &limits->consumers, &limits->probes, &limits->rate };
 	const char *value;
+	unsigned int i = 0;
 
-	if (is_key(word, "consumers", &value))
-		return parse_number(parser, "consumers", value, 0, 65536, &limits->consumers);
-	if (is_key(word, "probes", &value))
-		return parse_number(parser, "probes", value, 0, 65536, &limits->probes);
-	if (is_key(word, "rate", &value))
-		return parse_number(parser, "rate", value, 1, UINT32_MAX, &limits->rate);
-	if (!is_key(word, "ring", &value))
+	while (i < ARRAY_SIZE(keys) && !is_key(word, keys[i], &value))
+		i++;
+	if (i == ARRAY_SIZE(keys))
 		return fail(
 			parser, "\"%.60s\" is none of consumers=, ring=, probes= and rate=", word);
+	if (*given & 1U << i)
+		return fail(parser, "%s= stands twice: leave one out", keys[i]);
+	*given |= 1U << i;
+	if (numbers[i] == &limits->rate)
+		return parse_number(parser, keys[i], value, 1, UINT32_MAX, numbers[i]);
+	if (numbers[i])
+		return parse_number(parser, keys[i], value, 0, 65536, numbers[i]);
 	if (setting_size(value, &limits->ring) < 0)
 		return fail(parser, "ring is a size such as 64M, not \"%.60s\"", value);
 	return 0;
@@ -286,8 +301,8 @@ static int parse_limits(const struct parser *parser, const char *shown, char *re
 	int r = parse_subject(parser, next_word(&rest), &limits.subject);
 
 	limits.line = parser->line;
-	for (; !r && (word = next_word(&rest)); given++)
-		r = parse_limit(parser, word, &limits);
+	while (!r && (word = next_word(&rest)))
+		r = parse_limit(parser, word, &limits, &given);
 	if (!r && !given)
 		r = fail(parser, "a limit on what? Say consumers=, ring=, probes= or rate=");
 	if (!r)

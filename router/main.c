@@ -1,5 +1,6 @@
 #include "base/exit_status.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "router/router.h"
 #include "shm/control_abi.h"
 
@@ -115,6 +116,8 @@ int main(int argc, char **argv)
 	const char *user = NULL;
 	int option, status;
 
+	if (process_fill_standard() < 0)
+		return EXIT_FAILED;
 	log_open("tracefan-router", LOG_NOTE);
 	while ((option = getopt_long(argc, argv, "vhV", longs, NULL)) != -1) {
 		switch (option) {

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct observation {
@@ -33,6 +34,25 @@ struct observation {
 
 /* ---- the output ---- */
 
+static bool observation_is_input(const struct observation *o, int fd)
+{
+	const struct private_session_config *session = o->config->private_session;
+	struct stat input, output;
+
+	return session && session->input && stat(session->input, &input) == 0 && fstat(fd, &output) == 0 &&
+		input.st_dev == output.st_dev && input.st_ino == output.st_ino;
+}
+
+/* What was in the file before goes once there is something to write in its place: not for a probe that is mistyped. */
+static int observation_empty_output(const struct observation *o)
+{
+	/* EINVAL: what can't be truncated, a pipe or a device. */
+	if (o->output_fd < 0 || ftruncate(o->output_fd, 0) == 0 || errno == EINVAL)
+		return EXIT_DONE;
+	message("%s: %s", o->options->write_path, strerror(errno));
+	return EXIT_FAILED;
+}
+
 static int observation_open_output(struct observation *o)
 {
 	const struct options *options = o->options;
@@ -43,10 +63,14 @@ static int observation_open_output(struct observation *o)
 	int r;
 
 	if (path) {
-		fd = o->output_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+		fd = o->output_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
 		if (fd < 0) {
 			message("%s: %s", path, strerror(errno));
 			return EXIT_FAILED;
+		}
+		if (observation_is_input(o, fd)) {
+			message("%s is what is replayed: write to another file", path);
+			return EXIT_USAGE;
 		}
 	}
 	r = writer_open(&o->writer, fd);
@@ -249,6 +273,8 @@ static int observation_session(struct observation *o)
 
 	if (status == 0)
 		status = config->watch ? observation_watch(o) : attachment_create(&o->attachment);
+	if (status == 0)
+		status = observation_empty_output(o);
 	if (status != 0)
 		return status;
 	o->intake.tfan = o->attachment.tfan;

@@ -89,6 +89,32 @@ class Output(unittest.TestCase):
             self.assertEqual(r.returncode, 1)
             self.assertIn(folder.encode(), r.stderr)
 
+    def test_what_was_in_the_file_stays_where_nothing_comes_of_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out")
+            for session, written in ("denied", b"before"), ("finished", None):
+                with open(path, "wb") as file:
+                    file.write(b"before")
+                trace(session, "-w", path, "-o", "json")
+                with open(path, "rb") as file:
+                    self.assertEqual(written or b"{", file.read()[:len(written or b"{")])
+
+    def test_closed_descriptors(self):
+        """What they were closed for is an error; nothing else is written in their place."""
+        for words in ["trace", "--session", "finished", "-e", "tracepoint:a:b"], ["ls"], ["doctor"], ["--help"]:
+            with self.subTest(words=words):
+                r = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", FAKE, *words], stdin=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, timeout=PATIENCE)
+                self.assertEqual(r.returncode, 1)
+                self.assertIn(b"standard output: Bad file descriptor", r.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out")
+            r = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", FAKE, "trace", "--session", "finished", "-e",
+                                "tracepoint:a:b", "-o", "json", "-w", path], timeout=PATIENCE)
+            with open(path, "rb") as file:
+                self.assertEqual([x["kind"] for x in records(file.read())], ["event"] * 3 + ["end", "summary"])
+            self.assertEqual(r.returncode, 0)
+
     def test_quiet_takes_but_does_not_show(self):
         r = trace("finished", "-q", "-o", "json")
         self.assertEqual([x["kind"] for x in records(r.stdout)], ["summary"])

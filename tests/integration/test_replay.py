@@ -2,6 +2,7 @@
 """The shipped recording, replayed without root and tracefs through the same three processes."""
 import os
 import pathlib
+import shutil
 
 import harness
 
@@ -35,6 +36,16 @@ class Replay(harness.TestCase):
         result = self.replay("-e", "tracepoint:sched:sched_process_exec", "-f", 'comm == "ls"')
         self.assertEqual({e["args"]["filename"] for e in result.events}, {"/bin/ls"})
         self.assertEqual(len(result.events), 3)
+
+    def test_itself(self):
+        """What is replayed is no place to write to."""
+        recording = pathlib.Path(self.folder, "copy.tfr")
+        shutil.copy2(FIXTURES / "demo.tfr", recording)
+        before = recording.read_bytes()
+        result = harness.run([harness.program("tracefan"), "replay", recording, "-w", recording])
+        self.check_ended(result, 2)
+        self.assertIn(f"{recording} is what is replayed", result.err)
+        self.assertEqual(recording.read_bytes(), before)
 
     def test_twice_the_same(self):
         first, second = self.replay(), self.replay()
