@@ -83,7 +83,9 @@ int users_attach(struct users *users, const struct policy *policy,
 			"%" PRIu32 " consumers attached", count);
 	if (ring > limits->ring || bytes > limits->ring - ring)
 		return reached(policy, identity, limits, ret_failure,
-			"rings of %" PRIu64 " bytes and asks for %" PRIu64 " more", bytes, ring);
+			"rings of %" PRIu64 " bytes and asks for one of %" PRIu64
+			" (--ring asks for another size)",
+			bytes, ring);
 	consumer = malloc(sizeof(*consumer));
 	if (!consumer) {
 		control_failure_set(ret_failure, ENOMEM, -1, "no memory for the consumer");

@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 
+/* Bytes; for who asks and takes no event. */
+#define ATTACHMENT_LEAST_RING 65536
+
 struct attachment {
 	const struct options *options;
 	const struct private_session_config *config; /* NULL: a running session, options->session */

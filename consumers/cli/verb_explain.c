@@ -86,6 +86,7 @@ int verb_explain(const struct verb *verb, int argc, char **argv)
 
 	if (!options_parse(verb, argc, argv, &options, &status))
 		return status;
+	options.ring_size = ATTACHMENT_LEAST_RING;
 	status = attachment_open(&attachment, &options, NULL, false);
 	if (status == 0)
 		status = attachment_create(&attachment);

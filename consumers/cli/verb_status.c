@@ -1,6 +1,7 @@
 #include "consumers/cli/verb.h"
 
 #include "base/exit_status.h"
+#include "consumers/cli/attachment.h"
 #include "consumers/cli/escape.h"
 #include "consumers/cli/message.h"
 #include "consumers/cli/monotonic.h"
@@ -14,9 +15,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
-
-/* What a glance at the ledger needs of a ring. */
-#define STATUS_RING 65536
 
 /* What is known of one session: the operator's side is root's, the ledger is for whoever may attach. */
 struct status {
@@ -70,7 +68,7 @@ static int status_attach(struct status *status, const char *directory)
 	options.session = status->name;
 	options.directory = directory;
 	options.program = "tracefan";
-	options.ring_size = STATUS_RING;
+	options.ring_size = ATTACHMENT_LEAST_RING;
 	if (tfan_open(&options, &tfan) < 0 || tfan_session_ledger(tfan, &status->ledger) < 0) {
 		result = message_failure(tfan ? tfan_failure(tfan) : NULL, NULL);
 	} else {

@@ -325,7 +325,7 @@ limit user={DEVELOPER} probes=2 ring=8M
         self.check_ended(first.wait())
         # One has left, so that there is room again.
         self.allowed(OBSERVER, f"tracepoint:{EXEC}")
-        self.refused("user 47111 has rings of 0 bytes and asks for 134217728 more, the limit of", DEVELOPER, f"tracepoint:{EXEC}")
+        self.refused("user 47111 has rings of 0 bytes and asks for one of 134217728", DEVELOPER, f"tracepoint:{EXEC}")
         result = self.trace(DEVELOPER, f"tracepoint:{EXEC}", f"tracepoint:{GETPGID}", more=("--ring", "4M"))
         self.check_ended(result)
         result = self.trace(DEVELOPER, f"tracepoint:{EXEC}", f"tracepoint:{GETPGID}", f"m=uprobe:{self.program}:main",
