@@ -325,6 +325,8 @@ int reader_start(struct reader *reader)
 		reader->status = r == -ENOENT ? EXIT_USAGE : EXIT_FAILED;
 		return r;
 	}
+	if (geteuid() == 0 && reader->router_uid == 0)
+		log_warning("the router is to run as root: name a user of its own by router-user");
 	r = start_policy(reader);
 	if (!r)
 		r = start_helper(reader);
