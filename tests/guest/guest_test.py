@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the tests that depend on the kernel inside a guest with another one.
 
-usage: guest_test.py BUILD VERSION [NAME]...
+usage: guest_test.py [--short] BUILD VERSION [NAME]...
 
 VERSION is one that get-kernel knows. Taken are the tests of the build folder that carry one of LABELS, or those
-NAMEd. One machine is booted for all of them. Exit status 77: this host can't do it, and why is said.
+NAMEd; with --short without those that the kernel's version is little to. One machine is booted for all of them. Exit status 77: this host can't do it, and why is said.
 """
 import ast
 import json
@@ -21,6 +21,11 @@ TREE = HERE.parent.parent
 LABELS = {"integration", "reader", "base", "guest"}
 # Emulation measures nothing, and the peers aren't there.
 NOT_LABELS = {"bench"}
+# Who dies, who may do what, who is hostile, and how much for how long: long, and the same on any kernel.
+NOT_SHORT = {"integration_" + name for name in (
+    "adoption", "consumers", "deployment", "endings", "faults", "forgery", "hanging", "harness", "hostile", "install", "killing",
+    "leaving", "ledger", "million", "policy", "replay", "reports_decoding", "reports_loss", "reports_reading", "session_life", "soak",
+    "state", "top")} | {"reader_hostile", "reader_impostor"}
 # Modules of the standard library that are imported late, when something fails or ends.
 LATE = {"difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback", "unittest.mock"}
 SETTINGS = ("TRACEFAN_SCALE=0.02", "TRACEFAN_GUEST=1", "PYTHONDONTWRITEBYTECODE=1")
@@ -92,9 +97,9 @@ def needed_files(build, tests):
     return files | {path for path in map(shutil.which, TOOLS) if path}
 
 
-def main(build, version, names):
+def main(build, version, names, short):
     build = pathlib.Path(build).resolve()
-    tests = list(list_tests(build, names))
+    tests = [test for test in list_tests(build, names) if not short or test["name"] not in NOT_SHORT]
     if not tests:
         sys.exit("guest_test: no such tests")
     with tempfile.TemporaryDirectory() as folder:
@@ -107,6 +112,7 @@ def main(build, version, names):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
+    words = [word for word in sys.argv[1:] if word != "--short"]
+    if len(words) < 2:
         sys.exit(__doc__)
-    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))
+    sys.exit(main(words[0], words[1], words[2:], "--short" in sys.argv))
