@@ -50,7 +50,10 @@ int kallsyms_parse(char *text, size_t size, struct kallsyms *ret)
 		return -ENOMEM;
 	}
 	for (size_t at = 0; at < size; at = end + 1) {
-		end = at + strcspn(text + at, "\n");
+		/* Not by strcspn: the lines were counted by their ends, whatever else is in them. */
+		const char *newline = memchr(text + at, '\n', size - at);
+
+		end = newline ? (size_t)(newline - text) : size;
 		text[end] = '\0';
 		table.count += (size_t)parse_line(text + at, &table.rows[table.count]);
 	}
