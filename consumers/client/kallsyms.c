@@ -10,7 +10,7 @@ static int parse_line(char *line, struct kallsyms_row *ret)
 	char *end, *name;
 
 	ret->address = strtoull(line, &end, 16);
-	if (end == line || ret->address == 0 || end[0] != ' ' || !end[1] || end[2] != ' ' || !end[3])
+	if (end == line || ret->address == 0 || end[0] != ' ' || !end[1] || end[2] != ' ' || !end[3] || end[3] == '\t')
 		return 0;
 	/* Offsets of per-CPU data, which are no addresses. */
 	if (end[1] == 'a' || end[1] == 'A')
