@@ -338,6 +338,17 @@ bool session_read_until(struct session *session,
 	return true;
 }
 
+void session_drain(struct session *session)
+{
+	struct pool_entry entry;
+	int r;
+
+	while ((r = pool_reader_next(&session->pool, &entry)) > 0)
+		note(session, &entry, NULL, NULL);
+	assert_int_equal(r, 0);
+	(void)pool_reader_wake(&session->pool);
+}
+
 int session_wait(struct session *session, char *ret_log, size_t size)
 {
 	size_t length = 0;

@@ -80,6 +80,8 @@ typedef void session_data_fn(void *context, const struct pool_entry *entry, cons
 bool session_read_until(struct session *session,
 	bool (*done)(const struct session *session, void *context), session_data_fn *data,
 	void *context);
+/* Takes what is there now, and gives the slots back. */
+void session_drain(struct session *session);
 
 /* Waits for the reader's end and returns its exit status; the log goes to `ret_log`, if given. */
 int session_wait(struct session *session, char *ret_log, size_t size);
