@@ -124,13 +124,13 @@ int filter_compile(const struct filter_ast *ast, const struct schema *schema,
 	struct filter_failure *ret_failure);
 void filter_program_release(struct filter_program *program);
 
-bool filter_match(const struct filter_program *program, const struct filter_event *event);
+bool filter_match(struct filter_program *program, const struct filter_event *event);
 
 /* The facts (enum filter_fact) that the program looks at: the caller need not find out others. */
 uint32_t filter_program_facts(const struct filter_program *program);
 /* Whether it accepts no event at all. */
 bool filter_program_accepts_none(const struct filter_program *program);
-/* How often a regular expression gave up at its limit, which counts as no match. */
+/* How often a regular expression gave up at its limit in filter_match, which counts as no match. */
 uint64_t filter_program_limited(const struct filter_program *program);
 /* The program as text in the same language, simplified; the caller's to free. 0 or -ENOMEM. */
 int filter_program_show(const struct filter_program *program, char **ret);
@@ -168,6 +168,9 @@ void filter_index_release(struct filter_index *index);
 int filter_index_set(struct filter_index *index, void *user, const struct filter_program *program);
 /* Takes a consumer out; -ENOENT if it is not in. Never fails otherwise. */
 int filter_index_remove(struct filter_index *index, const void *user);
+/* How often a regular expression that the user's program asked gave up here since it was set last; 0
+ * if the user is not in. */
+uint64_t filter_index_limited(const struct filter_index *index, const void *user);
 size_t filter_index_count(const struct filter_index *index);
 /* The facts that any of the programs looks at. */
 uint32_t filter_index_facts(const struct filter_index *index);

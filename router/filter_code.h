@@ -17,6 +17,7 @@ struct filter_code {
 	uint32_t entry; /* 0, CODE_ACCEPT or CODE_REJECT */
 	uint32_t count;
 	struct filter_step *steps;
+	uint64_t limited; /* runs in which a regular expression gave up, each time (filter_shared.h) */
 };
 
 /* Makes the code of a tree; `number` gives each comparison its number, or returns -errno. Returns 0

@@ -21,6 +21,7 @@ struct member {
 	void *user;
 	struct group *group;
 	size_t place; /* in group->members */
+	uint64_t limited; /* the group's, when it came */
 };
 
 /* One alternative of a group's program. */
@@ -292,10 +293,20 @@ static int reserve_matched(struct filter_index *index, size_t count)
 	return 0;
 }
 
+static uint64_t group_limited(const struct group *group)
+{
+	uint64_t limited = group->code.limited;
+
+	for (size_t i = 0; i < group->branch_count; i++)
+		limited += group->branches[i].code.limited;
+	return limited;
+}
+
 static void enter_group(struct group *group, struct member *member)
 {
 	member->group = group;
 	member->place = group->member_count;
+	member->limited = group_limited(group);
 	group->members[group->member_count++] = member;
 	group->lone = group->member_count == 1 ? member->user : NULL;
 }
@@ -356,6 +367,13 @@ int filter_index_remove(struct filter_index *index, const void *user)
 	free(member);
 	forget_empty(index, group);
 	return 0;
+}
+
+uint64_t filter_index_limited(const struct filter_index *index, const void *user)
+{
+	const struct member *member = find_member(index, user);
+
+	return member ? group_limited(member->group) - member->limited : 0;
 }
 
 size_t filter_index_count(const struct filter_index *index)

@@ -43,6 +43,20 @@ struct filter_pred *filter_pred_ref(struct filter_pred *pred);
 void filter_pred_release(struct filter_pred *pred);
 
 bool filter_pred_test(const struct filter_pred *pred, const struct filter_event *event);
+/* The same; adds 1 to *limited where a regular expression gave up. */
+static inline bool filter_pred_count(
+	const struct filter_pred *pred, const struct filter_event *event, uint64_t *limited)
+{
+	uint64_t before;
+	bool said;
+
+	if (pred->kind != PRED_REGEX)
+		return filter_pred_test(pred, event);
+	before = filter_regex_limited(pred->regex);
+	said = filter_pred_test(pred, event);
+	*limited += filter_regex_limited(pred->regex) - before;
+	return said;
+}
 bool filter_pred_test_text(const struct filter_pred *pred, const char *text, size_t size);
 
 bool filter_pred_equal(const struct filter_pred *a, const struct filter_pred *b);

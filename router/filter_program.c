@@ -61,15 +61,16 @@ int filter_compile(const struct filter_ast *ast, const struct schema *schema,
 	return error ? error : filter_program_create(tree, ret);
 }
 
-bool filter_match(const struct filter_program *program, const struct filter_event *event)
+bool filter_match(struct filter_program *program, const struct filter_event *event)
 {
 	uint32_t at = program->code.entry;
 
 	while (at < CODE_REJECT) {
 		const struct filter_step *step = &program->code.steps[at];
+		bool said =
+			filter_pred_count(program->tests[step->test], event, &program->limited);
 
-		at = filter_pred_test(program->tests[step->test], event) ? step->on_true
-									 : step->on_false;
+		at = said ? step->on_true : step->on_false;
 	}
 	return at == CODE_ACCEPT;
 }
@@ -86,12 +87,7 @@ bool filter_program_accepts_none(const struct filter_program *program)
 
 uint64_t filter_program_limited(const struct filter_program *program)
 {
-	uint64_t limited = 0;
-
-	for (size_t i = 0; i < program->test_count; i++)
-		if (program->tests[i]->regex)
-			limited += filter_regex_limited(program->tests[i]->regex);
-	return limited;
+	return program->limited;
 }
 
 int filter_union(

@@ -11,6 +11,7 @@ struct filter_program {
 	struct filter_pred **tests; /* borrowed from the tree, by number */
 	size_t test_count;
 	uint32_t facts;
+	uint64_t limited; /* see filter_program_limited */
 };
 
 /* Takes over the reference to the tree, also when it fails. Returns 0, -ENOMEM or -E2BIG. */

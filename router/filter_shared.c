@@ -136,7 +136,17 @@ int filter_shared_code(
 	return error;
 }
 
-bool filter_shared_run(struct filter_shared *shared, const struct filter_code *code,
+static void ask(struct filter_shared *shared, struct shared_memory *memory,
+	const struct filter_event *event)
+{
+	uint64_t limited = 0;
+
+	memory->event = shared->event;
+	memory->said = filter_pred_count(memory->pred, event, &limited);
+	memory->limited = limited;
+}
+
+bool filter_shared_run(struct filter_shared *shared, struct filter_code *code,
 	const struct filter_event *event)
 {
 	uint32_t at = code->entry;
@@ -145,10 +155,9 @@ bool filter_shared_run(struct filter_shared *shared, const struct filter_code *c
 		const struct filter_step *step = &code->steps[at];
 		struct shared_memory *memory = &shared->memory[step->test];
 
-		if (memory->event != shared->event) {
-			memory->event = shared->event;
-			memory->said = filter_pred_test(memory->pred, event);
-		}
+		if (memory->event != shared->event)
+			ask(shared, memory, event);
+		code->limited += memory->limited;
 		at = memory->said ? step->on_true : step->on_false;
 	}
 	return at == CODE_ACCEPT;

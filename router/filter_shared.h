@@ -14,6 +14,7 @@ struct shared_memory {
 	struct shared_test *test; /* NULL: this number is free */
 	struct filter_pred *pred;
 	bool said;
+	bool limited; /* its expression gave up */
 };
 
 struct filter_shared {
@@ -32,7 +33,8 @@ int filter_shared_code(
 /* Gives the code's comparisons back, and releases it. */
 void filter_shared_drop(struct filter_shared *shared, struct filter_code *code);
 
-bool filter_shared_run(struct filter_shared *shared, const struct filter_code *code,
+/* Counts in the code what gave up, whoever asked it first. */
+bool filter_shared_run(struct filter_shared *shared, struct filter_code *code,
 	const struct filter_event *event);
 /* What the comparisons look at (enum filter_fact). */
 uint32_t filter_shared_facts(const struct filter_shared *shared);

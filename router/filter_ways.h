@@ -13,7 +13,7 @@ struct way_in {
 	struct group *group;
 	uint64_t value;                 /* an order key; of a string its size */
 	const char *text;               /* NULL: a number; else borrowed from the group's tree */
-	const struct filter_code *rest; /* NULL: nothing else is asked */
+	struct filter_code *rest;       /* NULL: nothing else is asked */
 };
 
 /* The ways in by one field. */

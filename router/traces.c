@@ -172,9 +172,17 @@ static int enlist(struct trace *trace)
 	return r;
 }
 
+/* How often expressions gave up while the index had the trace. */
+static uint64_t limited_in_index(const struct trace *trace)
+{
+	return trace->indexed ? filter_index_limited(trace->route->index, trace) : 0;
+}
+
 static void delist(struct trace *trace)
 {
 	struct route *route = trace->route;
+
+	trace->ledger.gave_up += limited_in_index(trace);
 
 	if (trace->own)
 		list_remove(route->owned, &route->owned_count, trace);
@@ -287,6 +295,8 @@ int fanout_trace_filter(struct trace *trace, struct filter_program *filter, stru
 			trace->route->plain[trace->route->plain_count++] = trace;
 		return r;
 	}
+	if (old)
+		trace->ledger.gave_up += filter_program_limited(old);
 	filter_program_release(old);
 	filter_program_release(trace->kernel_filter);
 	trace->kernel_filter = kernel_filter;
@@ -299,6 +309,9 @@ struct ledger_trace fanout_trace_ledger(const struct trace *trace)
 
 	if (taking(trace))
 		ledger.decoded += trace->route->told - trace->live_from;
+	ledger.gave_up += limited_in_index(trace);
+	if (trace->filter)
+		ledger.gave_up += filter_program_limited(trace->filter);
 	ledger.missed = trace->route->missed - trace->missed_before;
 	ledger.kept_away = trace->route->kept;
 	ledger.filtered = ledger.decoded - ledger.delivered - ledger.lost_ring;

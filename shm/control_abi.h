@@ -286,6 +286,7 @@ _Static_assert(sizeof(struct control_set_enabled) == 32, "control set enabled");
 #define LEDGER_UNKNOWN UINT64_MAX
 
 /* One consumer's side of the ledger for one trace: decoded = delivered + filtered + lost_ring. Beside it, of its
+ * `gave_up`: regular expressions of the filter that stopped at their limit, which counts as no match; and of its
  * probe and all consumers alike, `missed` (return probes that found no free instance, by the kernel's profile) and
  * `kept_away`: hits that the kernel did not record, or LEDGER_UNKNOWN (see router/kept.h). */
 struct ledger_trace {
@@ -295,8 +296,9 @@ struct ledger_trace {
 	uint64_t lost_ring;
 	uint64_t missed;
 	uint64_t kept_away;
+	uint64_t gave_up;
 };
-_Static_assert(sizeof(struct ledger_trace) == 48, "trace ledger");
+_Static_assert(sizeof(struct ledger_trace) == 56, "trace ledger");
 
 struct control_stats {
 	struct control_header header;
@@ -305,7 +307,7 @@ struct control_stats {
 	struct ledger_trace trace;
 	struct control_failure failure;
 };
-_Static_assert(sizeof(struct control_stats) == 584, "control stats");
+_Static_assert(sizeof(struct control_stats) == 592, "control stats");
 
 /* Texts that do not fit are cut and end in "...". */
 struct control_explained {

@@ -400,8 +400,9 @@ static void json_summary_probe(struct writer *writer, const struct summary_probe
 		json_unsigned(writer, ",\"filtered\":", probe->ledger.filtered);
 		json_unsigned(writer, ",\"lost_ring\":", probe->ledger.lost_ring);
 		json_unsigned(writer, ",\"missed\":", probe->ledger.missed);
+		json_unsigned(writer, ",\"gave_up\":", probe->ledger.gave_up);
 	} else {
-		writer_text(writer, ":{\"decoded\":null,\"delivered\":null,\"filtered\":null,\"lost_ring\":null,\"missed\":null");
+		writer_text(writer, ":{\"decoded\":null,\"delivered\":null,\"filtered\":null,\"lost_ring\":null,\"missed\":null,\"gave_up\":null");
 	}
 	if (probe->known && probe->ledger.kept_known)
 		json_unsigned(writer, ",\"kept_away\":", probe->ledger.kept_away);

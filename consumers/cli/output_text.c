@@ -492,6 +492,8 @@ static void text_summary_probe(struct writer *writer, const struct summary_probe
 	text_cell(writer, true, probe->shown, 12);
 	if (probe->known && probe->ledger.missed > 0)
 		text_count(writer, "  missed by the kernel: ", probe->ledger.missed);
+	if (probe->known && probe->ledger.gave_up > 0)
+		text_count(writer, "  expressions that gave up: ", probe->ledger.gave_up);
 	if (probe->known && probe->ledger.kept_known && probe->ledger.kept_away > 0)
 		text_count(writer, "  kept away by the kernel: ", probe->ledger.kept_away);
 	writer_end_line(writer);

@@ -542,6 +542,7 @@ static int add_ledger(struct trace_part *part, void *context)
 		sum->filtered += stats->trace.filtered;
 		sum->lost_ring += stats->trace.lost_ring;
 		sum->missed += stats->trace.missed;
+		sum->gave_up += stats->trace.gave_up;
 		sum->kept_known = sum->kept_known && stats->trace.kept_away != LEDGER_UNKNOWN;
 		sum->kept_away = sum->kept_known ? sum->kept_away + stats->trace.kept_away : 0;
 	}

@@ -121,6 +121,7 @@ struct tfan_trace *tfan_trace_at(const struct tfan *tfan, size_t i);
 
 struct tfan_ledger {
 	uint64_t decoded, delivered, filtered, lost_ring, missed;
+	uint64_t gave_up; /* matches of regular expressions that took too many steps, which counts as no match */
 	uint64_t kept_away; /* see below */
 	bool kept_known;
 };

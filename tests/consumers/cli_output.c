@@ -439,8 +439,8 @@ static void check_summary(void (*write)(struct writer *, const struct summary *)
 static void summaries(void **state)
 {
 	struct summary_probe probes[] = {
-		{ "a:b", true, { 10, 7, 2, 1, 4, 90, true }, 6 },
-		{ "b", true, { 3, 3, 0, 0, 0, 0, false }, 3 },
+		{ "a:b", true, { 10, 7, 2, 1, 4, 2, 90, true }, 6 },
+		{ "b", true, { 3, 3, 0, 0, 0, 0, 0, false }, 3 },
 		{ "c", false, { 0 }, 5 },
 	};
 	struct summary summary = { true, { 30, 10, 1, 19, 2, 0, 0, 0 }, probes, 3 };
@@ -448,12 +448,12 @@ static void summaries(void **state)
 	(void)state;
 	check_summary(output_json_summary, &summary,
 		"{\"kind\":\"summary\",\"session\":{\"committed\":30,\"decoded\":10,\"undecodable\":1,\"lost_kernel\":19,\"dropped\":2},"
-		"\"probes\":{\"a:b\":{\"decoded\":10,\"delivered\":7,\"filtered\":2,\"lost_ring\":1,\"missed\":4,\"kept_away\":90,\"shown\":6},"
-		"\"b\":{\"decoded\":3,\"delivered\":3,\"filtered\":0,\"lost_ring\":0,\"missed\":0,\"kept_away\":null,\"shown\":3},"
-		"\"c\":{\"decoded\":null,\"delivered\":null,\"filtered\":null,\"lost_ring\":null,\"missed\":null,\"kept_away\":null,\"shown\":5}}}\n");
+		"\"probes\":{\"a:b\":{\"decoded\":10,\"delivered\":7,\"filtered\":2,\"lost_ring\":1,\"missed\":4,\"gave_up\":2,\"kept_away\":90,\"shown\":6},"
+		"\"b\":{\"decoded\":3,\"delivered\":3,\"filtered\":0,\"lost_ring\":0,\"missed\":0,\"gave_up\":0,\"kept_away\":null,\"shown\":3},"
+		"\"c\":{\"decoded\":null,\"delivered\":null,\"filtered\":null,\"lost_ring\":null,\"missed\":null,\"gave_up\":null,\"kept_away\":null,\"shown\":5}}}\n");
 	check_summary(output_text_summary, &summary,
 		"PROBE     DECODED   DELIVERED    FILTERED   LOST RING       SHOWN\n"
-		"a:b            10           7           2           1           6  missed by the kernel: 4  kept away by the kernel: 90\n"
+		"a:b            10           7           2           1           6  missed by the kernel: 4  expressions that gave up: 2  kept away by the kernel: 90\n"
 		"b               3           3           0           0           3\n"
 		"c               ?           ?           ?           ?           5\n"
 		"session: 30 committed = 10 decoded + 1 undecodable + 19 lost in the kernel; dropped before they were committed: 2\n");

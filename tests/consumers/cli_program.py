@@ -44,7 +44,7 @@ class Output(unittest.TestCase):
         self.assertEqual([e["args"]["n"] for e in events], [1, 0, -1])
         self.assertEqual({e["probe"] for e in events}, {"a:b"})
         self.assertEqual(end, {"kind": "end", "reason": "finished", "message": ""})
-        self.assertEqual(summary["probes"]["a:b"], {"decoded": 3, "delivered": 3, "filtered": 0, "lost_ring": 0, "missed": 0,
+        self.assertEqual(summary["probes"]["a:b"], {"decoded": 3, "delivered": 3, "filtered": 0, "lost_ring": 0, "missed": 0, "gave_up": 0,
                                                     "kept_away": None, "shown": 3})
 
     def test_text_goes_to_stdout_and_the_summary_to_stderr(self):

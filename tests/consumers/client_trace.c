@@ -393,10 +393,11 @@ static void ledgers_and_lists(void **state)
 	struct tfan_ledger ledger;
 	const char *list;
 
-	f->router.stats = (struct ledger_trace){ .decoded = 10, .delivered = 7, .filtered = 2, .lost_ring = 1, .missed = 5, .kept_away = 90 };
+	f->router.stats = (struct ledger_trace){ .decoded = 10, .delivered = 7, .filtered = 2, .lost_ring = 1, .missed = 5, .kept_away = 90, .gave_up = 3 };
 	assert_int_equal(tfan_trace_ledger(trace, &ledger), 0);
 	assert_int_equal(ledger.decoded, ledger.delivered + ledger.filtered + ledger.lost_ring);
 	assert_int_equal(ledger.missed, 5);
+	assert_int_equal(ledger.gave_up, 3);
 	assert_true(ledger.kept_known);
 	assert_int_equal(ledger.kept_away, 90);
 	f->router.stats.kept_away = LEDGER_UNKNOWN;

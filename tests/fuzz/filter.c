@@ -29,7 +29,7 @@ static struct filter_program *compile(const struct schema *schema, const char *t
 	return NULL;
 }
 
-static void check(const struct schema *schema, const struct filter_program *program,
+static void check(const struct schema *schema, struct filter_program *program,
 	const struct filter_event *event)
 {
 	struct filter_program *again;

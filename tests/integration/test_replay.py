@@ -81,6 +81,15 @@ class Logs(harness.TestCase):
         result = self.replay("--text", self.LOG, "-e", "call if s != 0 && comm == workload_calls")
         self.assertEqual([e["args"]["low"] for e in result.events], [5, 10])
 
+    def test_expressions_that_give_up_are_counted(self):
+        log = pathlib.Path(self.folder, "log")
+        log.write_text("".join(f'            prog-7       [003] .....     2.00000{i}: own: (0x1) s="{"a" * 199 + end}"\n'
+                               for i, end in enumerate("a!a!!")))
+        result = self.replay("--text", log, "-e", 'own if s =~ "^(a+)+$"')
+        self.check_balance(result)
+        probe = result.summary["probes"]["own"]
+        self.assertEqual((probe["delivered"], probe["filtered"], probe["gave_up"]), (2, 3, 3))
+
     def test_the_mark_stands_under_what_was_written(self):
         for source, what in ("--pages", "recording"), ("--text", "log"):
             path = self.PAGES if source == "--pages" else self.LOG

@@ -487,7 +487,7 @@ static struct filter_program *compile_good(const struct schema *schema, const ch
 	return program;
 }
 
-static void accepted(const struct filter_program *program, const struct samples *samples, char *ret)
+static void accepted(struct filter_program *program, const struct samples *samples, char *ret)
 {
 	for (size_t i = 0; i < SAMPLE_EVENTS; i++)
 		if (filter_match(program, &samples->at[i].event))

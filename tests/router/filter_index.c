@@ -258,6 +258,46 @@ static void test_many_of_one(void **state)
 	filter_index_release(index);
 }
 
+/* Who asked an expression that gave up is told so, though it was tried only once; who had no need to ask is not, and
+ * neither is what gave up before one came. */
+static void test_who_gave_up(void **state)
+{
+	static const char slow[] = "path =~ \"^(a+)+$\"";
+	struct samples samples;
+	struct filter_index *index;
+	char path[201], text[64], users[5], got[6];
+
+	(void)state;
+	assert_int_equal(samples_create(&samples), 0);
+	memset(path, 'a', 199);
+	memcpy(path + 199, "!", 2);
+	sample_text(&samples, &samples.at[0], "path", path);
+	samples.at[0].event.size = samples.at[0].used;
+	assert_int_equal(filter_index_create(6, &index), 0);
+	set(index, &users[0], &samples, slow);
+	(void)snprintf(text, sizeof(text), "u8 == 0 && %s", slow);
+	set(index, &users[1], &samples, text);
+	(void)snprintf(text, sizeof(text), "u8 == 1 && %s", slow);
+	set(index, &users[2], &samples, text);
+	(void)snprintf(text, sizeof(text), "u8 == 0 || %s", slow);
+	set(index, &users[3], &samples, text);
+	evaluations = 0;
+	assert_string_equal(found(index, users, &samples.at[0], got), "D");
+	assert_int_equal(filter_index_limited(index, &users[0]), 1);
+	assert_int_equal(filter_index_limited(index, &users[1]), 1);
+	assert_int_equal(filter_index_limited(index, &users[2]), 0);
+	assert_int_equal(filter_index_limited(index, &users[3]), 0);
+	set(index, &users[4], &samples, slow);
+	assert_int_equal(filter_index_limited(index, &users[4]), 0);
+	assert_string_equal(found(index, users, &samples.at[0], got), "D");
+	assert_int_equal(filter_index_limited(index, &users[0]), 2);
+	assert_int_equal(filter_index_limited(index, &users[4]), 1);
+	/* Once per event: the number looks for the rest. */
+	assert_true(evaluations <= 6);
+	filter_index_release(index);
+	samples_release(&samples);
+}
+
 static int setup(void **state)
 {
 	static struct samples samples;
@@ -281,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_many_of_one),
 		cmocka_unit_test(test_looked_up),
 		cmocka_unit_test(test_asked_once),
+		cmocka_unit_test(test_who_gave_up),
 	};
 
 	return cmocka_run_group_tests_name("filter_index", tests, setup, teardown);

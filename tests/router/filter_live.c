@@ -288,7 +288,7 @@ static struct filter_program *compile(const struct target *target, const char *t
 }
 
 static bool router_accepts(
-	const struct target *target, const struct filter_program *program, size_t number)
+	const struct target *target, struct filter_program *program, size_t number)
 {
 	const struct seen *seen = &target->all[number];
 	const struct filter_event event = {
@@ -306,7 +306,7 @@ static bool router_accepts(
 /* What the text that the router writes for the kernel lets pass: all that the filter accepts, and
  * where it is said to be exact, nothing else. */
 static void check_kernel_text(
-	const struct target *target, const struct filter_program *program, const char *text)
+	const struct target *target, struct filter_program *program, const char *text)
 {
 	struct seen seen[WORKLOAD];
 	char *kernel;

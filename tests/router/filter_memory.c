@@ -180,7 +180,7 @@ struct indexing {
 	const struct samples *samples;
 	struct filter_index *index;
 	struct filter_program *programs[ARRAY_SIZE(filters)];
-	const struct filter_program
+	struct filter_program
 		*now[ARRAY_SIZE(filters)]; /* what the index should hold for each user */
 	size_t user, with;
 };
@@ -204,7 +204,7 @@ static void check_index(void *context)
 			indexing->index, &indexing->samples->at[i].event, &users);
 
 		for (size_t j = 0; j < count; j++)
-			found[(const struct filter_program **)users[j] - indexing->now] = true;
+			found[(struct filter_program **)users[j] - indexing->now] = true;
 		for (size_t j = 0; j < ARRAY_SIZE(filters); j++)
 			assert_int_equal(found[j],
 				indexing->now[j] && filter_match(indexing->now[j],

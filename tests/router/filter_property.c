@@ -202,8 +202,11 @@ static void check_union(struct batch *batch, const struct sample *sample)
 	bool any = false;
 
 	for (size_t i = 0; i < 3; i++) {
-		programs[i] = batch->subjects[random_below(&batch->random, FILTERS)].program;
-		any |= filter_match(programs[i], &sample->event);
+		struct filter_program *program =
+			batch->subjects[random_below(&batch->random, FILTERS)].program;
+
+		programs[i] = program;
+		any |= filter_match(program, &sample->event);
 	}
 	assert_int_equal(filter_union(programs, 3, &all), 0);
 	assert_int_equal(filter_match(all, &sample->event), any);
