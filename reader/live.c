@@ -132,16 +132,20 @@ static int purge(struct live *live)
 static int exclude(struct provider *provider, uint64_t number, pid_t process)
 {
 	struct live *live = live_of(provider);
+	bool listed = false;
 
 	/* A process that this namespace can't see has no number to write. */
 	if (process <= 0)
 		return 0;
-	/* It is on the kernel's list still. */
 	for (unsigned int i = live->own_count; i < live->excluded_count; i++) {
-		if (live->numbers[i] == LIVE_STALE && live->processes[i] == process) {
+		if (live->processes[i] != process)
+			continue;
+		/* It is on the kernel's list still. */
+		if (live->numbers[i] == LIVE_STALE) {
 			live->numbers[i] = number;
 			return 0;
 		}
+		listed = true;
 	}
 	/* Its own events are a nuisance, and no reason to send anybody away. */
 	if (live->excluded_count == LIVE_EXCLUDED_MAX) {
@@ -151,7 +155,8 @@ static int exclude(struct provider *provider, uint64_t number, pid_t process)
 	}
 	live->numbers[live->excluded_count] = number;
 	live->processes[live->excluded_count++] = process;
-	return instance_exclude(live->instance, &process, 1, false);
+	/* The kernel waits for its readers at each, and a process may be many consumers. */
+	return listed ? 0 : instance_exclude(live->instance, &process, 1, false);
 }
 
 /* While the list is written anew the kernel leaves out events of others for microseconds to

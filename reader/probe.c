@@ -123,7 +123,7 @@ static int undefine(struct probes *probes, const struct probe *probe)
 	char holder[256];
 	int r;
 
-	if (probe->kind == PROBE_TRACEPOINT)
+	if (probe->kind == PROBE_TRACEPOINT || probe->gone)
 		return 0;
 	r = probe_remove(probes->instance->root,
 		probe_file(probe->kind), probe->system, probe->event);
@@ -311,7 +311,8 @@ int probe_remove_now(struct probes *probes, struct probe *probe)
 		probes->count -= !probe->parked;
 	}
 	(void)probe_switch(probes, probe, false);
-	if (*probe->filter) {
+	/* A dynamic event's goes with it. */
+	if (*probe->filter && probe->kind == PROBE_TRACEPOINT) {
 		char path[2 * CONTROL_NAME_MAX + 32];
 
 		event_path(probe, "filter", path, sizeof(path));
@@ -380,6 +381,7 @@ int probes_close(struct probes *probes)
 	(void)instance_disable(probes->instance);
 	for (struct probe *probe = probes->first; probe; probe = probe->next)
 		probe->enabled = false;
+	probes_undefine(probes, NULL);
 	while (probes->first) {
 		int r = probe_remove_now(probes, probes->first);
 

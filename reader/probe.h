@@ -21,6 +21,7 @@ struct probe {
 	bool enabled;                  /* in the kernel */
 	bool was_enabled;              /* ... now or before: to remove it clears the buffers */
 	bool parked;                   /* nobody refers to it, and it waits for its removal */
+	bool gone;                     /* from the kernel, together with others */
 	uint32_t stacks;               /* enum control_create_flag: what somebody wanted with its events */
 	char system[CONTROL_NAME_MAX]; /* the event in tracefs */
 	char event[CONTROL_NAME_MAX];
@@ -100,6 +101,9 @@ int probes_take_counts(struct probes *probes);
 /* ---- for probe_park.c ---- */
 int probe_switch(struct probes *probes, struct probe *probe, bool on);
 int probe_remove_now(struct probes *probes, struct probe *probe);
+/* Takes out of the kernel those that `keeps` (NULL: none) does not want kept; what it does not get rid of is left to
+ * probe_remove_now. */
+void probes_undefine(struct probes *probes, bool (*keeps)(void *context, const char *event));
 /* Disables a probe that nobody refers to any more and removes it, or parks it. */
 int probe_retire(struct probes *probes, struct probe *probe);
 

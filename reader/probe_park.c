@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "reader/legacy.h"
+#include "reader/probe_remove.h"
 
 #include <string.h>
 
@@ -38,10 +39,32 @@ int probe_retire(struct probes *probes, struct probe *probe)
 	return 0;
 }
 
+void probes_undefine(struct probes *probes, bool (*keeps)(void *context, const char *event))
+{
+	unsigned int removed = 0;
+
+	if (probe_remove_group(probes->instance->root, probes->group, keeps, probes, &removed) < 0)
+		return;
+	for (struct probe *probe = probes->first; probe; probe = probe->next)
+		probe->gone = probe->kind != PROBE_TRACEPOINT && !(keeps && keeps(probes, probe->event));
+}
+
+/* What isn't known is left alone. */
+static bool is_wanted(void *context, const char *event)
+{
+	const struct probes *probes = context;
+	const struct probe *probe = probes->first;
+
+	while (probe && strcmp(probe->event, event) != 0)
+		probe = probe->next;
+	return !probe || !probe->parked;
+}
+
 static void remove_parked(struct probes *probes)
 {
 	struct probe *next;
 
+	probes_undefine(probes, is_wanted);
 	for (struct probe *probe = probes->first; probe; probe = next) {
 		next = probe->next;
 		if (probe->parked)

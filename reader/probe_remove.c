@@ -56,9 +56,8 @@ void probe_remove_holder(
 	(void)closedir(dir);
 }
 
-/* The event's name in a line such as "p:GROUP/EVENT place args" if it is one of ours, else NULL.
- * Cuts the line. */
-static char *own_event(char *line, const char *group)
+/* The event's name in a line such as "p:GROUP/EVENT place args", else NULL. Cuts the line. */
+static const char *event_of(char *line, const char *group)
 {
 	char *name = strchr(line, ':'), *end;
 	size_t length = strlen(group);
@@ -69,7 +68,46 @@ static char *own_event(char *line, const char *group)
 	end = strchr(name, ' ');
 	if (end)
 		*end = '\0';
-	return probe_name_is_ours(name) ? name : NULL;
+	return name;
+}
+
+/* How many events the group has, or 0 if one of them is not to go. Cuts the list. */
+static unsigned int count_all(
+	char *list, const char *group, bool (*keeps)(void *context, const char *event), void *context)
+{
+	char *line, *next = NULL;
+	unsigned int count = 0;
+
+	for (line = strtok_r(list, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+		const char *event = event_of(line, group);
+
+		if (!event)
+			continue;
+		if (!probe_name_is_ours(event) || (keeps && keeps(context, event)))
+			return 0;
+		count++;
+	}
+	return count;
+}
+
+/* All of the group by one write, if all are to go: the kernel waits for its readers at each. Where it
+ * refuses that (before 6.0 it can't, and it stops at an event that somebody else has enabled), they go
+ * one by one. */
+static int remove_together(int root, const char *file, const char *group,
+	bool (*keeps)(void *context, const char *event), void *context, unsigned int *removed)
+{
+	CLEANUP_FREE char *list = NULL;
+	char line[CONTROL_NAME_MAX + 8];
+	unsigned int count;
+	int r = tracedir_read(root, file, &list, NULL);
+
+	if (r < 0)
+		return r;
+	count = count_all(list, group, keeps, context);
+	(void)snprintf(line, sizeof(line), "-:%s/", group);
+	if (count > 1 && !tracedir_append(root, file, line))
+		*removed += count;
+	return 0;
 }
 
 static int remove_listed(int root, const char *file, const char *group,
@@ -77,14 +115,16 @@ static int remove_listed(int root, const char *file, const char *group,
 {
 	CLEANUP_FREE char *list = NULL;
 	char *line, *next = NULL;
-	int r = tracedir_read(root, file, &list, NULL), result = 0;
+	int r = remove_together(root, file, group, keeps, context, removed), result = 0;
 
+	if (!r)
+		r = tracedir_read(root, file, &list, NULL);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (line = strtok_r(list, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
-		const char *event = own_event(line, group);
+		const char *event = event_of(line, group);
 
-		if (!event || (keeps && keeps(context, event)))
+		if (!event || !probe_name_is_ours(event) || (keeps && keeps(context, event)))
 			continue;
 		r = probe_remove(root, file, group, event);
 		if (!r)

@@ -529,7 +529,17 @@ static void test_observers_are_kept_out(void **state)
 				 &consumer, 1, NULL),
 		0);
 	assert_true(excluded(session, child));
+	/* A process may be more than one. */
+	note.consumer = 3;
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
+				 &consumer, 1, NULL),
+		0);
 	note.state = CONSUMER_LEFT;
+	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
+				 &consumer, 1, NULL),
+		0);
+	assert_true(excluded(session, child));
+	note.consumer = 2;
 	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
 				 &consumer, 1, NULL),
 		0);
@@ -627,6 +637,39 @@ static void test_removal_costs_nobody_an_event(void **state)
 	await_state(session, &probe, '-');
 }
 
+/* Adds a line to the kernel's list, as somebody else would. */
+static void write_uprobe(const char *line)
+{
+	CLEANUP_CLOSE int fd = open("/sys/kernel/tracing/uprobe_events", O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	assert_int_equal(write(fd, line, strlen(line)), strlen(line));
+}
+
+/* All go at once where all of the group are the session's. */
+static void test_removal_spares_what_somebody_put_beside(void **state)
+{
+	struct fixture *fixture = *state;
+	struct session *session = &fixture->session;
+	struct control_probe_created one =
+		ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);
+	struct control_probe_created two =
+		ask(session, uprobe("n=%di:u32"), fixture->consumer, fixture->target, NULL);
+	char line[256];
+
+	snprintf(line, sizeof(line), "p:%s/neighbour /proc/self/fd/%d:0x%llx\n", one.system, fixture->target,
+		(unsigned long long)function_offset());
+	write_uprobe(line);
+	assert_int_equal(set_enabled(session, one.probe_id, true), 0);
+	assert_int_equal(set_enabled(session, two.probe_id, true), 0);
+	assert_int_equal(close_probe(session, two.probe_id), 0);
+	assert_int_equal(close_probe(session, one.probe_id), 0);
+	await_state(session, &one, '-');
+	await_state(session, &two, '-');
+	assert_int_equal(event_state(session, one.system, "neighbour"), '0');
+	snprintf(line, sizeof(line), "-:%s/neighbour\n", one.system);
+	write_uprobe(line);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -646,6 +689,8 @@ int main(void)
 			test_probes_outlive_the_router_for_a_while, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_removal_costs_nobody_an_event, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_removal_spares_what_somebody_put_beside, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_is_left, set_up, tear_down),
 	};
 
