@@ -8,12 +8,16 @@ Needs root and tracefs; exit status 77 where they are missing. TRACEFAN_BUILD na
 import argparse
 import os
 import sys
+import time
 
 import peers
 import process
 import report
-from process import Absent
+from process import Absent, Disturbed, Failed
 from works import WORKS, Scale
+
+# Of a contender whose figures somebody else has spoilt.
+TRIES = 5
 
 
 def arguments():
@@ -38,21 +42,35 @@ def missing():
     return None
 
 
+def once(contender, tries=TRIES):
+    """Its figures. The traced calls may be made by anybody on this machine, so it gets a few tries."""
+    while True:
+        try:
+            return contender()
+        except Disturbed as reason:
+            tries -= 1
+            if not tries:
+                raise Failed(reason) from reason
+            print(f"disturbed: {reason}; again ", end="", file=sys.stderr, flush=True)
+
+
 def run(work, contenders, rounds, results):
     """All contenders in each round, so that a slow minute of the machine is everybody's."""
     for i in range(rounds):
-        for contender, once in contenders.items():
-            if contender in results.absent.get(work, {}):
+        for name, contender in contenders.items():
+            if name in results.absent.get(work, {}):
                 continue
-            print(f"{work} {i + 1}/{rounds}: {contender} ", end="", file=sys.stderr, flush=True)
+            print(f"{work} {i + 1}/{rounds}: {name} ", end="", file=sys.stderr, flush=True)
+            began = time.monotonic()
             try:
-                figures = once()
+                figures = once(contender)
             except Absent as reason:
-                results.miss(work, contender, str(reason))
+                results.miss(work, name, str(reason))
                 print(f"left out: {reason}", file=sys.stderr)
                 continue
-            results.add(work, contender, figures)
-            print(" ".join(f"{key} {report.number(value)}" for key, value in figures.items()), file=sys.stderr)
+            results.add(work, name, figures)
+            print(" ".join(f"{key} {report.number(value)}" for key, value in figures.items()),
+                  f"({time.monotonic() - began:.1f} s)", file=sys.stderr)
 
 
 def main():
@@ -75,7 +93,7 @@ def main():
                 continue
             run(work, contenders, args.rounds, results)
             judged += [numbers for numbers in map(results.judge, rows) if numbers]
-    except process.Failed as error:
+    except Failed as error:
         process.end_all()
         sys.exit(f"\nbench: {error}")
     text = report.as_json(judged, results, {"rounds": args.rounds, "scale": args.scale, "rest": args.rest})

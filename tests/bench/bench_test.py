@@ -8,6 +8,7 @@ import sys
 import unittest
 
 import bench
+import process
 import report
 import works
 
@@ -48,6 +49,25 @@ class Report(unittest.TestCase):
 
     def test_who_was_absent_has_no_row(self):
         self.assertIsNone(self.results().judge(report.Row("w", "f", ("ours", "x"), ("nobody", "x"))))
+
+
+class Tries(unittest.TestCase):
+    def test_who_is_disturbed_tries_again(self):
+        left = [process.Disturbed("others"), process.Disturbed("others")]
+
+        def contender():
+            if left:
+                raise left.pop()
+            return {"x": 1}
+
+        self.assertEqual(bench.once(contender, tries=3), {"x": 1})
+
+    def test_not_for_ever(self):
+        def contender():
+            raise process.Disturbed("others")
+
+        with self.assertRaises(process.Failed):
+            bench.once(contender, tries=2)
 
 
 class Bench(unittest.TestCase):

@@ -18,6 +18,10 @@ class Failed(Exception):
     """A run that did not come to its end; the message says why."""
 
 
+class Disturbed(Exception):
+    """A run whose figures mean nothing, because others on this machine did the same; it left nothing behind."""
+
+
 class Absent(Exception):
     """A peer, or something of this machine, that isn't there; the message names it."""
 
@@ -162,11 +166,13 @@ class Producer:
 
     NUMBER = 0x60000000
 
-    def __init__(self, calls, processes=2, period=0, pin=False, numbers=0):
+    def __init__(self, calls, processes=2, period=0, pin=False, numbers=0, turn=0):
+        """`turn`: two of the processes work at a time, for so many calls each."""
         words = [built("bench_producer"), calls, processes]
         words += ["--period", period] if period else []
         words += ["--pin"] if pin else []
         words += ["--numbers", numbers] if numbers else []
+        words += ["--active", 2, "--turn", turn] if turn else []
         self._child = Child(words)
         self.calls, self.processes = calls, processes
         self.pids = [int(word) for word in self._child.line().split()]

@@ -1,19 +1,23 @@
-/* bench_producer CALLS PROCESSES [--period NS] [--pin] [--numbers N]: the work that is traced.
+/* bench_producer CALLS PROCESSES [--period NS] [--pin] [--numbers N] [--active N --turn CALLS]: the
+ * work that is traced.
  *
  * Makes PROCESSES processes and prints their ids in a line; when a line comes on standard input,
  * each makes CALLS calls of getppid, one per period or one after the other. With --numbers they are
  * calls of getpgid, of the numbers from BENCH_NUMBER on in turn, N of them: processes that don't
- * exist. At the end a line for each with the nanoseconds that a call took on the clock and of its
- * processor time.
+ * exist. With --active only so many processes work at a time, each for --turn calls until it is the
+ * turn of whoever has waited longest. At the end a line for each with the nanoseconds that a call
+ * took on the clock, turns of others not counted, and of its processor time.
  *
  * Its function bench_sled, which nobody calls, is a place for many probes: one at every fourth
  * byte. */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -32,6 +36,7 @@ struct plan {
 	unsigned long numbers; /* 0: getppid */
 	uint64_t period; /* ns; 0: as fast as it goes */
 	int pin;         /* the i-th process on the i-th of the processors that we may use */
+	unsigned long active, turn; /* so many at a time, for so many calls; 0: all, for all */
 };
 
 struct result {
@@ -73,11 +78,11 @@ static void wait_until(uint64_t time)
 		;
 }
 
-static void work(const struct plan *plan)
+static void work(const struct plan *plan, unsigned long from, unsigned long to)
 {
 	uint64_t next = now(CLOCK_MONOTONIC);
 
-	for (unsigned long i = 0; i < plan->calls; i++) {
+	for (unsigned long i = from; i < to; i++) {
 		if (plan->period)
 			wait_until(next += plan->period);
 		/* By number: a library may remember the answer. */
@@ -88,23 +93,36 @@ static void work(const struct plan *plan)
 	}
 }
 
+/* A byte of the gate lets one process through; the kernel lets those that wait for one have it in
+ * the order in which they came. */
 __attribute__((noreturn)) static void child(
-	const struct plan *plan, unsigned long number, int gate, int results)
+	const struct plan *plan, unsigned long number, const int gate[2], int results)
 {
-	struct result result;
-	uint64_t wall, cpu;
+	struct result result = { 0 };
+	unsigned long done = 0;
 	char byte;
 
+	/* Whoever waits for a turn must not outlive the one who counts them. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (plan->pin)
 		pin_to(number);
-	/* The end of file is the signal to start. */
-	if (read(gate, &byte, 1) != 0)
-		_exit(1);
-	wall = now(CLOCK_MONOTONIC);
-	cpu = now(CLOCK_PROCESS_CPUTIME_ID);
-	work(plan);
-	result.wall = (double)(now(CLOCK_MONOTONIC) - wall) / (double)plan->calls;
-	result.cpu = (double)(now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (double)plan->calls;
+	while (done < plan->calls) {
+		unsigned long end = plan->calls - done > plan->turn ? done + plan->turn : plan->calls;
+		uint64_t wall, cpu;
+
+		if (read(gate[0], &byte, 1) != 1)
+			_exit(1);
+		wall = now(CLOCK_MONOTONIC);
+		cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+		work(plan, done, end);
+		result.wall += (double)(now(CLOCK_MONOTONIC) - wall);
+		result.cpu += (double)(now(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+		if (write(gate[1], &byte, 1) != 1)
+			_exit(1);
+		done = end;
+	}
+	result.wall /= (double)plan->calls;
+	result.cpu /= (double)plan->calls;
 	_exit(write(results, &result, sizeof(result)) == sizeof(result) ? 0 : 1);
 }
 
@@ -121,9 +139,17 @@ static int parse(int argc, char **argv, struct plan *plan)
 			plan->period = strtoull(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--numbers") == 0 && i + 1 < argc)
 			plan->numbers = strtoul(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--active") == 0 && i + 1 < argc)
+			plan->active = strtoul(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--turn") == 0 && i + 1 < argc)
+			plan->turn = strtoul(argv[++i], NULL, 10);
 		else
 			return -1;
 	}
+	if (!plan->turn)
+		plan->turn = plan->calls;
+	if (!plan->active || plan->active > plan->processes)
+		plan->active = plan->processes;
 	return plan->calls && plan->processes ? 0 : -1;
 }
 
@@ -138,17 +164,16 @@ static int run(const struct plan *plan, const int gate[2], const int results[2])
 
 		if (pid < 0)
 			return 1;
-		if (pid == 0) {
-			(void)close(gate[1]);
-			child(plan, i, gate[0], results[1]);
-		}
+		if (pid == 0)
+			child(plan, i, gate, results[1]);
 		(void)printf("%d ", (int)pid);
 	}
 	(void)close(results[1]);
 	(void)puts("");
 	(void)fflush(stdout);
 	(void)getchar();
-	(void)close(gate[1]);
+	for (unsigned long i = 0; i < plan->active; i++)
+		failed += write(gate[1], "", 1) != 1;
 	while (wait(&status) > 0)
 		failed += status != 0;
 	while (read(results[0], &result, sizeof(result)) == sizeof(result))
@@ -163,7 +188,7 @@ int main(int argc, char **argv)
 
 	if (parse(argc, argv, &plan) < 0) {
 		(void)fprintf(stderr, "usage: bench_producer CALLS PROCESSES [--period NS] [--pin] "
-				      "[--numbers N]\n");
+				      "[--numbers N] [--active N --turn CALLS]\n");
 		return 2;
 	}
 	if (pipe(gate) < 0 || pipe(results) < 0)

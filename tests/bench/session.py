@@ -9,7 +9,7 @@ import time
 
 import peers
 import process
-from process import Child, Failed, built, cpu_time
+from process import Child, Disturbed, Failed, built, cpu_time
 
 EVENT = "tracepoint:syscalls:sys_enter_getppid"
 NUMBERED = "tracepoint:syscalls:sys_enter_getpgid"
@@ -94,7 +94,8 @@ class Session:
         enable = self.instance / "events" / peers.EVENT.replace(":", "/") / "enable"
         while enable.read_text()[0] == "0":
             if not consumer.running():
-                raise consumer.fail("ended")
+                consumer.wait()
+                raise Disturbed("all events were somebody else's, before the work began")
             time.sleep(0.01)
 
     def spent(self):

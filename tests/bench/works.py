@@ -11,7 +11,7 @@ import time
 import peers
 import process
 from peers import EVENT as KERNEL_EVENT
-from process import Child, Failed, Producer, built
+from process import Child, Disturbed, Failed, Producer, built
 from report import Row, percentile
 from session import EVENT, NUMBERED, RING, Consumer, check_lost, session
 
@@ -56,6 +56,8 @@ def ring_tracefan(events, *reader_words, connections=((EVENT,),)):
         after = running.spent()
         consumer.close()
     check_lost(lost)
+    if when < begin:
+        raise Disturbed("all events were somebody else's, before the work began")
     reader, router = after[0] - before[0], after[1] - before[1]
     return {"rate": events / (when - begin) * 1e9, "reader": reader / events, "router": router / events,
             "consumer": cpu / got, "cpu": (reader + router + cpu) / events}
@@ -166,13 +168,18 @@ def work_live(scale):
 
 # ---- many consumers of their own pids ----
 
+# Calls: about as long as a scheduler that has more to run would let a process work.
+TURN = 2000
+
+
 def share_filter(pids):
     return EVENT + " if " + " || ".join(f"common_pid == {pid}" for pid in pids)
 
 
 def shares_tracefan(calls, processes, count):
-    """`processes` producers always; each of `count` consumers takes an equal part of them."""
-    producer = Producer(calls, processes)
+    """`processes` producers always, two of which are at work at a time, for some ms; each of `count` consumers takes
+    an equal part of them."""
+    producer = Producer(calls, processes, turn=TURN)
     part = processes // count
     with session() as running:
         consumers = []
@@ -196,6 +203,8 @@ def work_shares(scale):
     contenders = {str(n): lambda n=n: shares_tracefan(calls, most, n) for n in (1, 4, 16, most)}
     rows = [Row(work, f"CPU per event of {n} / of 1", (str(n), "cpu"), ("1", "cpu"), "least", 1.5 if n == most else None, "ns")
             for n in (4, 16, most)]
+    rows += [Row(work, f"CPU per event of the router, {n} / 1", (str(n), "router"), ("1", "router"), unit="ns")
+             for n in (4, 16, most)]
     rows.append(Row(work, f"events lost by {most}", (str(most), "lost"), target=0))
     return work, contenders, rows
 
@@ -395,6 +404,8 @@ def output_trace_cmd(events):
             end = time.monotonic_ns()
         with open(out, "rb") as text:
             lines = sum(1 for line in text if b"sys_enter_getppid" in line)
+    if not lines:
+        raise Disturbed("trace-cmd recorded nothing")
     return {"rate": lines / (end - begin) * 1e9}
 
 
