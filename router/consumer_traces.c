@@ -624,6 +624,18 @@ static void put_text(char *array, size_t size, const char *text)
 	memcpy(array + size - 4, "...", 4);
 }
 
+/* What is pushed is made of all traces' filters, in which others may have put what this user is not to know. */
+static const char *shown_pushed(const struct trace *trace)
+{
+	const struct route *route = trace->route;
+
+	for (uint32_t i = 0; trace->owner != 0 && i < route->trace_count; i++) {
+		if (route->traces[i]->owner != trace->owner)
+			return "";
+	}
+	return route->pushed ? route->pushed : "0";
+}
+
 /* Returns 0 or -ENOMEM. */
 static int explain(const struct trace *trace, struct control_explained *explained)
 {
@@ -642,7 +654,7 @@ static int explain(const struct trace *trace, struct control_explained *explaine
 	explained->exact = exact && (!trace->filter || trace->kernel_filter) && !(trace->route->schema.header->flags & SCHEMA_TEXT);
 	put_text(explained->kernel, sizeof(explained->kernel), kernel ? kernel : "0");
 	put_text(explained->router, sizeof(explained->router), router ? router : "");
-	put_text(explained->pushed, sizeof(explained->pushed), trace->route->pushed ? trace->route->pushed : "0");
+	put_text(explained->pushed, sizeof(explained->pushed), shown_pushed(trace));
 	return 0;
 }
 

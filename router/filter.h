@@ -106,11 +106,6 @@ struct filter_environment {
 	uint32_t lacks; /* enum filter_fact: never known in this session. Using uid and the like is an
 			 * error then; without FILTER_TGID, `pid` is the thread's id, as everywhere
 			 * in ftrace */
-	/* The kernel function that begins at or holds `address`, or (name not NULL) that is called
-	 * `name`, for FIELD.function. Returns 0, or -ENOENT. NULL: using .function is an error. */
-	int (*function)(void *context, const char *name, uint64_t address, uint64_t *ret_start,
-		uint64_t *ret_size);
-	void *context;
 };
 
 struct filter_program; /* opaque: checked; holds all it needs of the schema */

@@ -67,12 +67,19 @@ struct ast_node {
 	struct ast_value *values; /* one, or for AST_IN one or more */
 };
 
+/* Where a function of the kernel lies. */
+struct ast_place {
+	struct ast_value name, addresses;
+	struct ast_place *next;
+};
+
 struct ast_block;
 
 struct filter_ast {
 	char *text; /* a copy, with a NUL behind it */
 	size_t size;
 	struct ast_node *root;
+	struct ast_place *places;
 	struct ast_block *blocks; /* memory of nodes and values */
 };
 

@@ -88,6 +88,10 @@ static int check_suffix(const struct filter_compiler *compiler, const struct ast
 			"'%s' is an address of the traced process, and the event has not what "
 			"stands there",
 			field->name);
+	if (test->suffix == AST_FUNCTION && compiler->source->header->flags & SCHEMA_TEXT)
+		return filter_fail(compiler->failure, test->field,
+			"lines show functions by their names: compare the line, as in text *= "
+			"\"=kfree+\"");
 	if (test->suffix == AST_FUNCTION &&
 		(field->type != TYPE_NUMBER || field->size != long_size))
 		return filter_fail(compiler->failure, test->field,

@@ -1,6 +1,6 @@
 /* The filter language: text in, syntax tree out. What names and values mean is filter_compile.c's.
  *
- *   filter   = [ or ] ;
+ *   filter   = [ or [ "where" place { "," place } ] ] ;
  *   or       = and { "||" and } ;
  *   and      = not { "&&" not } ;
  *   not      = "!" not | "(" or ")" | test ;
@@ -11,6 +11,7 @@
  *   value    = quoted | cpus | word ;
  *   field    = ( letter | digit | "_" | "$" ) { letter | digit | "_" | "$" } ;
  *   quoted   = '"' { any but '"' } '"' | "'" { any but "'" } "'" ;
+ *   place    = word "=" word ;
  *   cpus     = "CPUS{" { any but "}" } "}" ;
  *   word     = ( wordchar | "!" ) { wordchar } ;
  *   wordchar = any but blanks, control characters and  " ' ( ) { } < > = ! ~ , & |
@@ -19,7 +20,10 @@
  * As in the kernel, nothing is escaped in quotes. The bar is for flags: GFP_KERNEL|__GFP_ZERO.
  * Blanks, tabs and newlines may stand between any two of these. A word's meaning depends on the
  * field that it is compared with: number, range of numbers (LO..HI, in sets), symbol, string or
- * function. */
+ * function.
+ *
+ * `where` says at which addresses the kernel's functions lie that the filter names, LO..HI each. It is libtracefan that
+ * adds it (consumers/client/functions.h), behind what the user has written, on a line of its own. */
 #include "router/filter_ast.h"
 
 #include <errno.h>
@@ -421,6 +425,51 @@ static int parse_or(struct parser *parser, struct ast_node **ret)
 	return parse_list(parser, "||", AST_OR, parse_and, ret);
 }
 
+/* ---- where functions lie ---- */
+
+static int parse_place(struct parser *parser, struct ast_place **ret)
+{
+	struct ast_place *place = ast_alloc(parser->ast, sizeof(*place));
+	int error;
+
+	if (!place)
+		return -ENOMEM;
+	skip_blanks(parser);
+	error = parse_word(parser, &place->name);
+	skip_blanks(parser);
+	if (!error && !take(parser, "="))
+		return filter_fail(parser->failure, here(parser, 1),
+			"a function and its addresses are expected here: NAME = LOW..HIGH");
+	skip_blanks(parser);
+	if (!error)
+		error = parse_word(parser, &place->addresses);
+	skip_blanks(parser);
+	if (!error)
+		*ret = place;
+	return error;
+}
+
+static int parse_where(struct parser *parser)
+{
+	struct ast_place **tail = &parser->ast->places;
+	int error;
+
+	if (is_field_char(peek(parser, strlen("where"))) || !take(parser, "where"))
+		return 0;
+	do {
+		if (++parser->tests > FILTER_TESTS_MAX) {
+			(void)filter_fail(parser->failure, here(parser, 1),
+				"more than %d comparisons and places of functions", FILTER_TESTS_MAX);
+			return -E2BIG;
+		}
+		error = parse_place(parser, tail);
+		if (error)
+			return error;
+		tail = &(*tail)->next;
+	} while (take(parser, ","));
+	return 0;
+}
+
 static int parse_filter(struct parser *parser)
 {
 	int error;
@@ -431,6 +480,8 @@ static int parse_filter(struct parser *parser)
 		return parser->ast->root ? 0 : -ENOMEM;
 	}
 	error = parse_or(parser, &parser->ast->root);
+	if (!error)
+		error = parse_where(parser);
 	if (error || at_end(parser))
 		return error;
 	if (peek(parser, 0) == ')')

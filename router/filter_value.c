@@ -420,31 +420,34 @@ int filter_value_cpus(
 	return 0;
 }
 
+/* The two ends of LOW..HIGH. */
+static int read_addresses(
+	const struct filter_compiler *compiler, const struct ast_value *value, struct filter_range *ret)
+{
+	const char *text = filter_piece_text(compiler, value->piece), *dots = find_dots(compiler, value);
+	struct magnitude low = { 0 }, high = { 0 };
+
+	if (!dots || parse_magnitude(text, (size_t)(dots - text), &low) ||
+		parse_magnitude(dots + 2, value->piece.size - (size_t)(dots + 2 - text), &high) ||
+		low.negative || high.negative || low.value > high.value)
+		return filter_fail(compiler->failure, value->piece,
+			"the addresses of a function are expected here: LOW..HIGH");
+	*ret = (struct filter_range){ low.value, high.value };
+	return 0;
+}
+
 int filter_value_function(
 	const struct filter_compiler *compiler, struct ast_piece piece, struct filter_range *ret)
 {
-	const struct filter_environment *environment = compiler->environment;
 	const char *text = filter_piece_text(compiler, piece);
-	struct magnitude address = { 0 };
-	char name[256] = "";
-	uint64_t start, size;
-	bool numeric = looks_numeric(text, piece.size);
 
-	if (!environment->function)
-		return filter_fail(compiler->failure, piece,
-			"the kernel's functions are not known here: compare with addresses, in "
-			"{START..END}");
-	if (numeric ? parse_magnitude(text, piece.size, &address) || address.negative
-		    : piece.size >= sizeof(name))
-		return filter_fail(
-			compiler->failure, piece, "a function's name or address is expected here");
-	if (!numeric)
-		memcpy(name, text, piece.size);
-	if (environment->function(
-		    environment->context, numeric ? NULL : name, address.value, &start, &size) ||
-		!size || size - 1 > UINT64_MAX - start)
-		return filter_fail(compiler->failure, piece, "no function of the kernel %s '%.*s'",
-			numeric ? "holds" : "is called", filter_piece_length(piece), text);
-	*ret = (struct filter_range){ start, start + size - 1 };
-	return 0;
+	for (const struct ast_place *place = compiler->ast->places; place; place = place->next) {
+		if (place->name.piece.size == piece.size &&
+			!memcmp(filter_piece_text(compiler, place->name.piece), text, piece.size))
+			return read_addresses(compiler, &place->addresses, ret);
+	}
+	return filter_fail(compiler->failure, piece,
+		"where the function '%.*s' of the traced kernel lies is not known here: compare with "
+		"addresses, in {START..END}",
+		filter_piece_length(piece), text);
 }

@@ -39,7 +39,7 @@ bool filter_value_is_numeric(const struct filter_compiler *compiler, const struc
 /* A list of CPUs in the kernel's form: 0-2,5,8-15:1/4. The numbers as they are, no order keys. */
 int filter_value_cpus(
 	const struct filter_compiler *compiler, struct ast_piece piece, struct filter_ranges *ret);
-/* The addresses of a kernel function, by name or an address in it. */
+/* The addresses of a kernel function, as the filter says behind `where`. */
 int filter_value_function(
 	const struct filter_compiler *compiler, struct ast_piece piece, struct filter_range *ret);
 

@@ -317,7 +317,7 @@ struct control_explained {
 	struct control_failure failure;
 	char kernel[CONTROL_FILTER_MAX]; /* this trace's filter as the kernel can have it; "0": not at all */
 	char router[CONTROL_FILTER_MAX]; /* the whole filter, simplified, as the router evaluates it; empty: none */
-	char pushed[CONTROL_FILTER_MAX]; /* in the probe's `filter` file now, for all traces; "0": none */
+	char pushed[CONTROL_FILTER_MAX]; /* in the probe's `filter` file now, for all traces; "0": none; empty: others' filters are in it */
 };
 _Static_assert(sizeof(struct control_explained) == 536 + 3 * 4096, "control explained");
 

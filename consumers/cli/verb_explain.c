@@ -33,7 +33,8 @@ static void explain_text(struct writer *writer, const char *name, const struct t
 	}
 	explain_line(writer, "  in the kernel:  ", explain_kernel(explanation->kernel));
 	explain_line(writer, "  in the router:  ", explanation->exact ? "nothing more" : explanation->router);
-	explain_line(writer, "  pushed now, for all consumers: ", explain_kernel(explanation->pushed));
+	explain_line(writer, "  pushed now, for all consumers: ",
+		*explanation->pushed ? explain_kernel(explanation->pushed) : "not shown, since other users' filters are in it");
 }
 
 static void explain_string(struct writer *writer, const char *key, const char *text)

@@ -86,3 +86,36 @@ const struct kallsyms_row *kallsyms_find(const struct kallsyms *kallsyms, uint64
 		low--;
 	return low ? &kallsyms->rows[low - 1] : NULL;
 }
+
+const struct kallsyms_row *kallsyms_named(const struct kallsyms *kallsyms, const char *name)
+{
+	const char *colon = strchr(name, ':'), *symbol = colon ? colon + 1 : name;
+	size_t module = colon ? (size_t)(colon - name) : 0;
+	const struct kallsyms_row *found = NULL;
+
+	for (size_t i = 0; i < kallsyms->count; i++) {
+		const struct kallsyms_row *row = &kallsyms->rows[i];
+
+		if (strcmp(row->name, symbol) != 0)
+			continue;
+		if (colon && (!row->module || strncmp(row->module, name, module) != 0 || row->module[module]))
+			continue;
+		if (!row->module)
+			return row;
+		found = found ? found : row;
+	}
+	return found;
+}
+
+int kallsyms_end(const struct kallsyms *kallsyms, const struct kallsyms_row *row, uint64_t *ret)
+{
+	const struct kallsyms_row *end = kallsyms->rows + kallsyms->count;
+
+	for (const struct kallsyms_row *next = row + 1; next < end; next++) {
+		if (next->address == row->address)
+			continue;
+		*ret = next->address - 1;
+		return 0;
+	}
+	return -ENOENT;
+}

@@ -24,5 +24,9 @@ void kallsyms_release(struct kallsyms *kallsyms);
 
 /* The last symbol that does not lie behind the address, or NULL. */
 const struct kallsyms_row *kallsyms_find(const struct kallsyms *kallsyms, uint64_t address);
+/* The symbol NAME or MODULE:NAME: of several that are called so the kernel's own, and of these the first. NULL: none. */
+const struct kallsyms_row *kallsyms_named(const struct kallsyms *kallsyms, const char *name);
+/* The last address before the next symbol. Returns 0, or -ENOENT if there is none. */
+int kallsyms_end(const struct kallsyms *kallsyms, const struct kallsyms_row *row, uint64_t *ret);
 
 #endif

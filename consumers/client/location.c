@@ -3,6 +3,7 @@
 #include "consumers/client/connection.h"
 #include "consumers/client/elf.h"
 #include "consumers/client/fetch.h"
+#include "consumers/client/functions.h"
 #include "consumers/client/kernel_symbols.h"
 #include "consumers/client/near.h"
 #include "consumers/client/probe_spec.h"
@@ -325,6 +326,28 @@ static void name_argument(struct tfan *tfan, const struct location *location, co
 		failure_append(&tfan->failure, " (argument \"%s\")", argument);
 }
 
+/* Tells what is wrong with a filter in the user's text, or which condition it is of. */
+static void place_in_filter(struct tfan *tfan, const struct probe_spec *spec)
+{
+	struct tfan_failure *failure = &tfan->failure.public;
+
+	if (spec->filter_position < 0) {
+		failure_append(&tfan->failure, " (condition \"%s\")", spec->filter);
+		failure->position = -1;
+	} else if (failure->position >= 0) {
+		failure->position += spec->filter_position;
+	}
+}
+
+int location_define(struct tfan *tfan, const struct location *location, struct control_create *request)
+{
+	int rc = functions_define(tfan, request->filter, sizeof(request->filter));
+
+	if (rc)
+		place_in_filter(tfan, &location->spec);
+	return rc;
+}
+
 int location_refused(struct tfan *tfan, const struct location *location, const struct control_create *request,
 	uint32_t status, const struct control_failure *from)
 {
@@ -334,12 +357,7 @@ int location_refused(struct tfan *tfan, const struct location *location, const s
 
 	switch (failure->category) {
 	case TFAN_USAGE:
-		if (spec->filter_position < 0) {
-			failure_append(&tfan->failure, " (condition \"%s\")", spec->filter);
-			failure->position = -1;
-		} else if (failure->position >= 0) {
-			failure->position += spec->filter_position;
-		}
+		place_in_filter(tfan, spec);
 		break;
 	case TFAN_FETCH_ARG:
 		name_argument(tfan, location, request, failure->position);

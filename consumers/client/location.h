@@ -25,6 +25,9 @@ int location_fd(const struct location *location);
 /* Fills in the request for place `i`. Returns 0 or -errno with the failure set. */
 int location_request(struct tfan *tfan, struct location *location, size_t i, struct control_create *ret);
 
+/* Says in the request where the kernel's functions lie that its filter names. Returns 0 or -errno with the failure set. */
+int location_define(struct tfan *tfan, const struct location *location, struct control_create *request);
+
 /* The router or the reader refused: takes over its words, with positions told in the user's text and near
  * names for an unknown tracepoint. Returns -errno. */
 int location_refused(struct tfan *tfan, const struct location *location, const struct control_create *request,

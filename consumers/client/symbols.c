@@ -207,18 +207,22 @@ void symbols_of_process(struct symbols *symbols, int process, uint64_t address, 
 	ret->build_id = build_id_of(symbols, module);
 }
 
+int symbols_read_kernel(struct kallsyms *ret)
+{
+	size_t size = 0;
+	char *text = read_whole("/proc/kallsyms", SYMBOLS_KALLSYMS_MAX, &size);
+
+	*ret = (struct kallsyms){ 0 };
+	return text ? kallsyms_parse(text, size, ret) : 0;
+}
+
 /* Once: modules that come later have no names. */
 static void read_kernel(struct symbols *symbols)
 {
-	size_t size = 0;
-	char *text;
-
 	if (symbols->kernel_read)
 		return;
 	symbols->kernel_read = true;
-	text = read_whole("/proc/kallsyms", SYMBOLS_KALLSYMS_MAX, &size);
-	if (text && kallsyms_parse(text, size, &symbols->kernel) < 0)
-		symbols->kernel = (struct kallsyms){ 0 };
+	(void)symbols_read_kernel(&symbols->kernel);
 }
 
 void symbols_of_kernel(struct symbols *symbols, uint64_t address, bool is_return, struct tfan_frame *ret)

@@ -17,5 +17,8 @@ void symbols_free(struct symbols *symbols);
 /* Fills in what is known of an address; `is_return`: it is the one behind a call. Texts are valid until the next call. */
 void symbols_of_process(struct symbols *symbols, int process, uint64_t address, bool is_return, struct tfan_frame *ret);
 void symbols_of_kernel(struct symbols *symbols, uint64_t address, bool is_return, struct tfan_frame *ret);
+/* All of the kernel's symbols that this process may see: none, if it may not. Returns 0 or -ENOMEM; *ret is the caller's. */
+struct kallsyms;
+int symbols_read_kernel(struct kallsyms *ret);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "consumers/client/binding.h"
 #include "consumers/client/connection.h"
+#include "consumers/client/functions.h"
 #include "consumers/client/location.h"
 #include "consumers/client/target.h"
 
@@ -303,13 +304,15 @@ int trace_create(struct tfan *tfan, const char *probe, const struct shape_plan *
 		rc = keep_target(trace, location_fd(location));
 	for (size_t i = 0; rc == 0 && i < location_count(location); i++) {
 		rc = location_request(tfan, location, i, request);
+		if (rc == 0 && i == 0)
+			rc = keep_filter(trace, request->filter);
+		if (rc == 0)
+			rc = location_define(tfan, location, request);
 		if (rc == 0)
 			rc = create_part(trace, request, location_fd(location), location);
 	}
 	if (rc == 0)
 		rc = check_parts(trace);
-	if (rc == 0)
-		rc = keep_filter(trace, request->filter);
 	if (rc == 0)
 		rc = enlist(trace);
 	if (rc && trace)
@@ -386,13 +389,16 @@ static const char *text_or_none(const char *text)
 int trace_filter_text(const struct tfan_trace *trace, char out[static CONTROL_FILTER_MAX])
 {
 	char *text = shape_join_conditions(text_or_none(trace->filter), text_or_none(trace->shared), NULL);
-	int rc = text ? 0 : -ENOMEM;
+	int rc = 0;
 
 	memset(out, 0, CONTROL_FILTER_MAX);
-	if (rc == 0)
-		rc = control_text(out, CONTROL_FILTER_MAX, text);
+	if (!text)
+		rc = failure_set(&trace->tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
+	else if (control_text(out, CONTROL_FILTER_MAX, text) < 0)
+		rc = failure_set(&trace->tfan->failure, TFAN_USAGE, ENAMETOOLONG, CONTROL_FILTER_MAX - 1,
+			"the filter is longer than %d bytes", CONTROL_FILTER_MAX - 1);
 	free(text);
-	return rc;
+	return rc ? rc : functions_define(trace->tfan, out, CONTROL_FILTER_MAX);
 }
 
 static int send_filter(struct trace_part *part, void *context)
@@ -411,11 +417,6 @@ static size_t send_filters(struct tfan_trace *trace, int *ret_rc)
 	size_t done = 0;
 	int rc = trace_filter_text(trace, request.filter);
 
-	if (rc == -ENOMEM)
-		rc = failure_set(&trace->tfan->failure, TFAN_FAILED, ENOMEM, -1, "out of memory");
-	else if (rc)
-		rc = failure_set(&trace->tfan->failure, TFAN_USAGE, ENAMETOOLONG, CONTROL_FILTER_MAX - 1,
-			"the filter is longer than %d bytes", CONTROL_FILTER_MAX - 1);
 	while (rc == 0 && done < trace->part_count) {
 		rc = send_filter(trace->parts[done], &request);
 		done += rc == 0;

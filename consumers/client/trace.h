@@ -106,7 +106,8 @@ int trace_adopt(struct tfan *tfan, uint64_t id, struct trace_part **ret);
 int trace_part_remake(struct trace_part *part);
 int trace_enable(struct tfan_trace *trace, bool enabled);
 
-/* The filter in force, its own and the shared one: "" for none. Returns 0 or -ENAMETOOLONG. */
+/* The filter in force, its own and the shared one, as the router gets it: "" for none. Returns 0 or -errno with the failure
+ * set. */
 int trace_filter_text(const struct tfan_trace *trace, char out[static CONTROL_FILTER_MAX]);
 
 /* ns of CLOCK_MONOTONIC: the session's clock. */

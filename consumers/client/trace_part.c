@@ -133,8 +133,9 @@ int trace_part_remake(struct trace_part *part)
 	int rc;
 
 	request.trace_id = part->id;
-	/* It has been accepted, so it fits. */
-	(void)trace_filter_text(trace, request.filter);
+	rc = trace_filter_text(trace, request.filter);
+	if (rc)
+		return rc;
 	request.flags = (request.flags & CREATE_STACKS) | (trace->shared ? CREATE_LENIENT : 0);
 	rc = connection_call(tfan, CONTROL_CREATE, &request, sizeof(request), trace->target ? trace->target->fd : -1,
 		&reply);

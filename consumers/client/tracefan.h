@@ -137,7 +137,8 @@ struct tfan_explanation {
 	const char *kernel; /* the filter as the kernel can have it; "0": not at all */
 	bool exact;         /* the kernel alone does all of it */
 	const char *router; /* the whole filter, simplified, as the router evaluates it; "": there is none */
-	const char *pushed; /* in the probe's `filter` file now, for all consumers together; "0": none */
+	const char *pushed; /* in the probe's `filter` file now, for all consumers together; "0": none; "": not shown, since other
+			     * users' filters are in it and this one isn't root */
 };
 int tfan_trace_explain(struct tfan_trace *trace, struct tfan_explanation *ret);
 

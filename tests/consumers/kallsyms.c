@@ -1,6 +1,7 @@
 /* The kernel's table of symbols as text. */
 #include "consumers/client/kallsyms.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,9 +41,43 @@ static void symbols_are_found_by_address(void **state)
 	assert_null(kallsyms_find(&table, 1));
 }
 
+static void symbols_are_found_by_name(void **state)
+{
+	struct kallsyms table;
+	char *text = strdup("ffffffff81000000 T first\n"
+			    "ffffffff81000000 t alias\n"
+			    "ffffffff81000100 t twice\n"
+			    "ffffffff81000200 t twice\n"
+			    "ffffffff80000000 t twice\t[low]\n"
+			    "ffffffffc0000000 t in_module\t[some_module]\n"
+			    "ffffffffc0000010 t twice\t[some_module]");
+	uint64_t end = 0;
+
+	(void)state;
+	assert_non_null(text);
+	assert_int_equal(kallsyms_parse(text, strlen(text), &table), 0);
+	assert_int_equal(kallsyms_named(&table, "alias")->address, 0xffffffff81000000);
+	assert_int_equal(kallsyms_end(&table, kallsyms_named(&table, "first"), &end), 0);
+	assert_int_equal(end, 0xffffffff810000ff);
+	/* The kernel's own, though a module's lies below; of two the first. */
+	assert_int_equal(kallsyms_named(&table, "twice")->address, 0xffffffff81000100);
+	assert_int_equal(kallsyms_named(&table, "low:twice")->address, 0xffffffff80000000);
+	assert_int_equal(kallsyms_named(&table, "some_module:twice")->address, 0xffffffffc0000010);
+	assert_int_equal(kallsyms_named(&table, "in_module")->address, 0xffffffffc0000000);
+	assert_null(kallsyms_named(&table, "some:twice"));
+	assert_null(kallsyms_named(&table, "some_module:first"));
+	assert_null(kallsyms_named(&table, "twic"));
+	assert_null(kallsyms_named(&table, ""));
+	assert_int_equal(kallsyms_end(&table, kallsyms_named(&table, "some_module:twice"), &end), -ENOENT);
+	kallsyms_release(&table);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(symbols_are_found_by_address) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(symbols_are_found_by_address),
+		cmocka_unit_test(symbols_are_found_by_name),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

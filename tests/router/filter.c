@@ -414,11 +414,13 @@ static const struct row own_rows[] = {
 	{ "probe =~ \"^open\"", "abcdef" },
 	{ "!(probe ~ \"open*\")", "" },
 	/* functions */
-	{ "call_site.function == first", "ab" },
-	{ "call_site.function != first", "cdef" },
-	{ "!(call_site.function == first)", "cdef" },
-	{ "call_site.function == second.isra.0", "c" },
-	{ "call_site.function == 0x1018", "ab" },
+	{ "call_site.function == first where first = 0x1000..0x101f", "ab" },
+	{ "call_site.function==first\nwhere first=4096..0x101f", "ab" },
+	{ "call_site.function != first where first = 0x1000..0x101f", "cdef" },
+	{ "!(call_site.function == first) where first = 0x1000..0x101f", "cdef" },
+	{ "call_site.function = second.isra.0 where first = 1..2, second.isra.0 = 0x1f00..0x1fff", "c" },
+	{ "call_site.function == 0x1018 where 0x1018 = 0x1000..0x101f", "ab" },
+	{ "call_site.function == mod:f || u8 == 1 where mod:f = 0xffffffff80000000..0xffffffffffffffff , x = 1..1", "be" },
 	{ "call_site in {0x1000..0x101f}", "ab" },
 	/* missing things: false, negated or not */
 	{ "path == \"x\"", "" },
@@ -437,29 +439,7 @@ static const struct row own_rows[] = {
 	{ "(path ^= /etc && !(path $= wd)) || (gfp & 0x20 && state & 2)", "bf" },
 };
 
-static int test_function(
-	void *context, const char *name, uint64_t address, uint64_t *ret_start, uint64_t *ret_size)
-{
-	static const struct {
-		const char *name;
-		uint64_t start, size;
-	} functions[] = { { "first", 0x1000, 0x20 }, { "second.isra.0", 0x1f00, 0x100 } };
-
-	(void)context;
-	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
-		if (name ? strcmp(name, functions[i].name) != 0
-			 : address < functions[i].start ||
-					address - functions[i].start >= functions[i].size)
-			continue;
-		*ret_start = functions[i].start;
-		*ret_size = functions[i].size;
-		return 0;
-	}
-	return -1;
-}
-
-static const struct filter_environment environment = { .probe = "open:file",
-	.function = test_function };
+static const struct filter_environment environment = { .probe = "open:file" };
 
 static int compile(const struct schema *schema, const char *text, struct filter_program **ret,
 	struct filter_failure *failure)
@@ -632,8 +612,17 @@ static const struct wrong wrong_rows[] = {
 	{ "ptr.ustring == \"x\"", 0, 3, "address of the traced process", "" },
 	{ "u8.function == first", 0, 2, "no address", "" },
 	{ "call_site.function < first", 19, 1, "== or !=", "" },
-	{ "call_site.function == third", 22, 5, "no function of the kernel is called 'third'", "" },
-	{ "call_site.function == 0x5000", 22, 6, "holds '0x5000'", "" },
+	{ "call_site.function == third", 22, 5, "the function 'third' of the traced kernel", "" },
+	{ "call_site.function == third where thir = 1..2, third2 = 1..2", 22, 5, "not known here", "" },
+	{ "call_site.function == f where f = 1..", 34, 3, "LOW..HIGH", "" },
+	{ "call_site.function == f where f = 2..1", 34, 4, "LOW..HIGH", "" },
+	{ "call_site.function == f where f = -2..1", 34, 5, "LOW..HIGH", "" },
+	{ "call_site.function == f where f = 1", 34, 1, "LOW..HIGH", "" },
+	{ "call_site.function == f where", 29, 1, "missing at the end", "" },
+	{ "call_site.function == f where f", 31, 1, "NAME = LOW..HIGH", "" },
+	{ "call_site.function == f where f = 1..2,", 39, 1, "missing at the end", "" },
+	{ "call_site.function == f where f = 1..2 u8 == 1", 39, 1, "&& or ||", "" },
+	{ "call_site.function == f wherever f = 1..2", 24, 1, "&& or ||", "" },
 	{ "vec == TIMRE", 7, 5, "never printed as 'TIMRE'", "TIMER" },
 	{ "vec == timer", 7, 5, "never printed", "TIMER" },
 	{ "vec == BLOCK", 7, 5, "does not say which number 'BLOCK' is", "" },
