@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/log.h"
+#include "router/event_record.h"
 #include "router/filter.h"
 #include "router/text_fields.h"
 
@@ -352,37 +353,6 @@ void fanout_forget(struct fanout *fanout, struct outlet *outlet)
 /* The name of a thread whose name isn't known. */
 static const char nobody[RECORD_COMM_SIZE];
 
-/* What is the same in an event's record for every consumer. */
-struct event_view {
-	const void *payload;
-	const char *comm; /* RECORD_COMM_SIZE bytes */
-	uint64_t time;
-	uint32_t payload_size;
-	uint32_t size;
-	int32_t pid;
-	uint16_t cpu;
-	uint8_t flags;
-	const struct text_line *line; /* of a text session; NULL */
-};
-
-/* Most events have 16 to 64 bytes, a multiple of 4: for them a call of memcpy costs more than the copy. */
-static HOT void copy_payload(uint8_t *to, const uint8_t *from, uint32_t size)
-{
-	const uint8_t *end = from + (size & ~7U);
-
-	if (__builtin_expect(size > 64 || size & 3, 0)) {
-		memcpy(to, from, size);
-		return;
-	}
-	for (; from != end; from += sizeof(uint64_t), to += sizeof(uint64_t)) {
-		memcpy(to, from, sizeof(uint64_t));
-		/* Or the compiler sees that this is memcpy, and calls it. */
-		__asm__ volatile("");
-	}
-	if (size & 4)
-		memcpy(to, from, sizeof(uint32_t));
-}
-
 static HOT void tell_with(struct fanout *fanout, struct trace *trace, const struct event_view *view, uint32_t more)
 {
 	struct outlet *outlet = trace->outlet;
@@ -397,16 +367,8 @@ static HOT void tell_with(struct fanout *fanout, struct trace *trace, const stru
 		return;
 	}
 	trace->ledger.delivered++;
-	record->size = view->size;
-	record->kind = RECORD_EVENT;
-	record->flags = view->flags;
-	record->cpu = view->cpu;
-	record->time = view->time;
-	record->trace_id = trace->id;
-	record->pid = view->pid;
-	record->payload_size = view->payload_size;
-	memcpy(record->comm, view->comm, RECORD_COMM_SIZE);
-	copy_payload((uint8_t *)(record + 1), view->payload, view->payload_size);
+	event_record_write(record, view, trace->id, fanout->last_told == outlet && !more);
+	fanout->last_told = outlet;
 	if (!more)
 		return;
 	stacks_write(&fanout->stacks, trace->stacks, record, (struct record_header *)(void *)((uint8_t *)record + view->size));
@@ -470,6 +432,8 @@ static void tell_detailed(struct fanout *fanout, struct trace *trace, const stru
 	uint64_t delivered = trace->ledger.delivered;
 	uint8_t *behind;
 
+	/* What is written behind it goes through the cache. */
+	fanout->last_told = NULL;
 	longer.flags |= RECORD_PROCESS;
 	longer.size = (uint32_t)align_up(view->size + sizeof(process) + process.exe_size + process.cgroup_size, RECORD_ALIGN);
 	tell(fanout, trace, &longer);

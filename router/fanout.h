@@ -135,6 +135,7 @@ struct fanout {
 	/* Called before the first of the session's own events that is not older than this, which changes the tasks. */
 	uint64_t snapshot_due; /* ns; UINT64_MAX: never */
 	void (*snapshot)(void *context);
+	const struct outlet *last_told; /* whose ring the last event's record went to; to be compared only */
 	struct outlet *dirty, **dirty_end; /* in the order in which they are woken */
 	uint64_t woken_until; /* ns: as if the last consumer had been woken then, each at its time */
 	uint64_t held;        /* ns: since when somebody has waited to be woken; 0: nobody waits */

@@ -100,7 +100,8 @@ static inline struct record_header *ring_writer_reserve(struct ring_writer *writ
 /* RING_OVERWRITE: sees to it that the next records, up to `size` bytes of them, push out nothing. */
 void ring_writer_make_room(struct ring_writer *writer, size_t size);
 
-/* Makes all reserved records visible, to a consumer that looks. */
+/* Makes all reserved records visible, to a consumer that looks. They may have been written past the cache
+ * (shm/past_cache.h). */
 void ring_writer_show(struct ring_writer *writer);
 /* Before ring_writer_show: what no record tells of once that is shown. Serial and position are filled in here. */
 void ring_writer_owe(struct ring_writer *writer, const struct ring_debt *debt);

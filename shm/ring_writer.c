@@ -1,6 +1,7 @@
 #include "shm/ring.h"
 
 #include "shm/barrier.h"
+#include "shm/past_cache.h"
 
 #include "base/cleanup.h"
 #include "shm/wake.h"
@@ -283,6 +284,7 @@ void ring_writer_show(struct ring_writer *writer)
 	if (writer->published == reserved)
 		return;
 	writer->published = reserved;
+	past_cache_fence();
 	/* Publishes the records' bytes. Pairs with the acquire in reader_load_published. */
 	__atomic_store_n(&writer_head(writer)->published, writer->published, __ATOMIC_RELEASE);
 }
