@@ -13,71 +13,48 @@
 #define FLAG_THREAD      0x10000U
 #define FLAG_INTO_CGROUP UINT64_C(0x200000000)
 
-/* ---- texts and processes ---- */
+/* ---- processes ---- */
 
-static struct task_text *text_make(const char *bytes, size_t size)
+/* Those that go are kept for those that come, as many as there are that ended: between what comes and goes with
+ * consumers they would keep pieces of the heap from being joined again. */
+static struct process *process_make(struct tasks *tasks, int32_t pid)
 {
-	struct task_text *text = malloc(sizeof(*text) + size + 1);
-
-	if (!text)
-		return NULL;
-	text->references = 1;
-	text->size = (uint32_t)size;
-	memcpy(text->bytes, bytes, size);
-	text->bytes[size] = '\0';
-	return text;
-}
-
-static struct task_text *text_share(struct task_text *text)
-{
-	if (text)
-		text->references++;
-	return text;
-}
-
-static void text_drop(struct task_text **text)
-{
-	if (*text && --(*text)->references == 0)
-		free(*text);
-	*text = NULL;
-}
-
-/* Without memory it isn't known. */
-static void text_set(struct task_text **text, const char *bytes, size_t size)
-{
-	if (*text && (*text)->size == size && memcmp((*text)->bytes, bytes, size) == 0)
-		return;
-	text_drop(text);
-	*text = text_make(bytes, size);
-}
-
-static struct process *process_make(int32_t pid)
-{
-	struct process *process = calloc(1, sizeof(*process));
+	struct process *process = tasks->spare;
 
 	if (process) {
-		process->references = 1;
-		process->pid = pid;
-		process->parent = -1;
+		tasks->spare = process->next_spare;
+		tasks->spare_count--;
+	} else {
+		process = malloc(sizeof(*process));
 	}
+	if (process)
+		*process = (struct process){ .references = 1, .pid = pid, .parent = -1 };
 	return process;
 }
 
-static void process_drop(struct process **process)
+static void process_drop(struct tasks *tasks, struct process **process)
 {
-	if (*process && --(*process)->references == 0) {
-		text_drop(&(*process)->exe);
-		text_drop(&(*process)->cgroup_path);
-		free(*process);
-	}
+	struct process *gone = *process;
+
 	*process = NULL;
+	if (!gone || --gone->references)
+		return;
+	task_text_drop(&gone->exe);
+	task_text_drop(&gone->cgroup_path);
+	if (tasks->spare_count == TASKS_DEAD) {
+		free(gone);
+		return;
+	}
+	gone->next_spare = tasks->spare;
+	tasks->spare = gone;
+	tasks->spare_count++;
 }
 
-static void process_set(struct task *task, struct process *process)
+static void process_set(struct tasks *tasks, struct task *task, struct process *process)
 {
 	if (process)
 		process->references++;
-	process_drop(&task->process);
+	process_drop(tasks, &task->process);
 	task->process = process;
 }
 
@@ -111,7 +88,7 @@ int tasks_init(struct tasks *tasks)
 static void tasks_clear(struct tasks *tasks)
 {
 	for (size_t i = 0; tasks->places && i < tasks->room; i++) {
-		process_drop(&tasks->places[i].process);
+		process_drop(tasks, &tasks->places[i].process);
 		tasks->places[i].tid = -1;
 	}
 	tasks->count = 0;
@@ -123,6 +100,13 @@ void tasks_release(struct tasks *tasks)
 {
 	tasks_clear(tasks);
 	free(tasks->places);
+	while (tasks->spare) {
+		struct process *spare = tasks->spare;
+
+		tasks->spare = spare->next_spare;
+		free(spare);
+	}
+	task_texts_release(&tasks->texts);
 	memset(tasks, 0, sizeof(*tasks));
 }
 
@@ -170,7 +154,7 @@ static struct task *take_place(struct tasks *tasks, int32_t tid)
 	}
 	if (task->tid != tid)
 		tasks->count++;
-	process_drop(&task->process);
+	process_drop(tasks, &task->process);
 	*task = (struct task){ .tid = tid };
 	return task;
 }
@@ -180,7 +164,7 @@ static void give_place(struct tasks *tasks, struct task *task)
 {
 	size_t hole = (size_t)(task - tasks->places), mask = tasks->room - 1;
 
-	process_drop(&task->process);
+	process_drop(tasks, &task->process);
 	tasks->count--;
 	for (size_t i = (hole + 1) & mask; tasks->places[i].tid != -1; i = (i + 1) & mask) {
 		size_t home = place_of(tasks, tasks->places[i].tid);
@@ -259,23 +243,23 @@ static int inherit(struct tasks *tasks, struct task *task, const struct task *cr
 			task->proven = fork->time;
 	}
 	if (fork->flags & FLAG_THREAD) {
-		process_set(task, from);
+		process_set(tasks, task, from);
 		return 0;
 	}
-	process = process_make(fork->tid);
+	process = process_make(tasks, fork->tid);
 	if (!process)
 		return -ENOMEM;
 	process->start = task->start;
 	if (from) {
 		process->parent = fork->flags & FLAG_PARENT ? from->parent : from->pid;
 		process->flags = from->flags & PROCESS_KERNEL;
-		process->exe = text_share(from->exe);
+		process->exe = task_text_share(from->exe);
 		if (!(fork->flags & FLAG_INTO_CGROUP)) {
 			process->cgroup = from->cgroup;
-			process->cgroup_path = text_share(from->cgroup_path);
+			process->cgroup_path = task_text_share(from->cgroup_path);
 		}
 	}
-	process_drop(&task->process);
+	process_drop(tasks, &task->process);
 	task->process = process;
 	return 0;
 }
@@ -296,7 +280,7 @@ int tasks_fork(struct tasks *tasks, const struct task_fork *fork)
 	}
 	task = take_place(tasks, fork->tid);
 	if (!task) {
-		process_drop(&copy.process);
+		process_drop(tasks, &copy.process);
 		return -ENOMEM;
 	}
 	set_comm(task, fork->comm, fork->comm_size);
@@ -306,7 +290,7 @@ int tasks_fork(struct tasks *tasks, const struct task_fork *fork)
 	r = inherit(tasks, task, creator ? &copy : NULL, fork);
 	if (!task->proven && (tasks->asks || !task->process || !creator))
 		query(tasks, fork->tid);
-	process_drop(&copy.process);
+	process_drop(tasks, &copy.process);
 	return r;
 }
 
@@ -336,7 +320,7 @@ static struct task *take_over(struct tasks *tasks, int32_t tid, int32_t old_tid)
 	if (task)
 		*task = copy;
 	else
-		process_drop(&copy.process);
+		process_drop(tasks, &copy.process);
 	return task;
 }
 
@@ -350,7 +334,7 @@ int tasks_exec(struct tasks *tasks, uint64_t time, int32_t tid, int32_t old_tid,
 	task->flags &= ~(uint32_t)TASK_DEAD;
 	if (task->process) {
 		task->process->flags &= ~(uint32_t)(PROCESS_DEAD | PROCESS_KERNEL);
-		text_set(&task->process->exe, file, size);
+		task_text_set(&tasks->texts, &task->process->exe, file, size);
 	}
 	/* What was read after this event knows of it. */
 	if (task->proven < time && !(task->flags & TASK_NO_NEW_IDS))
@@ -396,7 +380,7 @@ void tasks_moved(struct tasks *tasks, uint64_t time, int32_t tid, uint64_t cgrou
 		return;
 	note(task, time);
 	task->process->cgroup = cgroup;
-	text_set(&task->process->cgroup_path, path, size);
+	task_text_set(&tasks->texts, &task->process->cgroup_path, path, size);
 }
 
 /* Threads that ended go when so many more have ended. */
@@ -474,14 +458,14 @@ static int learn_process(struct tasks *tasks, struct task *task, const struct ta
 	if (task->process && task->process->pid == read->pid)
 		return 0;
 	if (first && first != task && first->process) {
-		process_set(task, first->process);
+		process_set(tasks, task, first->process);
 		return 0;
 	}
-	process = process_make(read->pid);
+	process = process_make(tasks, read->pid);
 	if (!process)
 		return -ENOMEM;
 	process->start = read->process_start;
-	process_drop(&task->process);
+	process_drop(tasks, &task->process);
 	task->process = process;
 	return 0;
 }
@@ -498,26 +482,27 @@ static void learn_ids(struct task *task, const struct task_read *read, bool newe
 	task->flags = (task->flags & ~(uint32_t)TASK_NO_NEW_IDS) | (read->no_new_ids ? TASK_NO_NEW_IDS : 0);
 }
 
-static void learn_first(struct process *process, const struct task_read *read, bool newer)
+static void learn_first(struct task_texts *texts, struct process *process, const struct task_read *read, bool newer)
 {
 	if (newer || process->parent < 0)
 		process->parent = read->parent;
 	process->flags = (process->flags & ~(uint32_t)PROCESS_KERNEL) | (read->is_kernel ? PROCESS_KERNEL : 0);
 	if (read->exe && (newer || !process->exe))
-		text_set(&process->exe, read->exe, read->exe_size);
+		task_text_set(texts, &process->exe, read->exe, read->exe_size);
 	if (read->cgroup_path && (newer || !process->cgroup_path)) {
 		process->cgroup = read->cgroup;
-		text_set(&process->cgroup_path, read->cgroup_path, read->cgroup_size);
+		task_text_set(texts, &process->cgroup_path, read->cgroup_path, read->cgroup_size);
 	}
 }
 
-static void learn_facts(struct task *task, struct process *process, const struct task_read *read, bool newer)
+static void learn_facts(struct task_texts *texts, struct task *task, struct process *process, const struct task_read *read,
+	bool newer)
 {
 	if (newer)
 		memcpy(task->comm, read->comm, sizeof(task->comm));
 	learn_ids(task, read, newer);
 	if (process && read->tid == read->pid)
-		learn_first(process, read, newer);
+		learn_first(texts, process, read, newer);
 }
 
 int tasks_learn(struct tasks *tasks, const struct task_read *read)
@@ -546,7 +531,7 @@ int tasks_learn(struct tasks *tasks, const struct task_read *read)
 	}
 	newer = task->changed < read->time;
 	r = learn_process(tasks, task, read);
-	learn_facts(task, task->process, read, newer);
+	learn_facts(&tasks->texts, task, task->process, read, newer);
 	if (task->seen < read->time)
 		task->seen = read->time;
 	if (!task->proven && tasks->asks)
@@ -584,8 +569,8 @@ static void copy_one(struct tasks *tasks, const struct task *task, struct tasks_
 		return;
 	ret->process = *task->process;
 	ret->process.parent = tasks_parent(tasks, task->process);
-	(void)text_share(ret->process.exe);
-	(void)text_share(ret->process.cgroup_path);
+	(void)task_text_share(ret->process.exe);
+	(void)task_text_share(ret->process.cgroup_path);
 }
 
 /* A process lives as long as any of its threads, also when the first has ended. */
@@ -617,8 +602,8 @@ int tasks_copy_all(struct tasks *tasks, uint64_t time, struct tasks_snapshot *re
 void tasks_snapshot_release(struct tasks_snapshot *snapshot)
 {
 	for (size_t i = 0; i < snapshot->count; i++) {
-		text_drop(&snapshot->copies[i].process.exe);
-		text_drop(&snapshot->copies[i].process.cgroup_path);
+		task_text_drop(&snapshot->copies[i].process.exe);
+		task_text_drop(&snapshot->copies[i].process.cgroup_path);
 	}
 	free(snapshot->copies);
 	*snapshot = (struct tasks_snapshot){ 0 };
@@ -655,5 +640,5 @@ void tasks_copy_learn(struct tasks_copy *copy, const struct task_read *read, boo
 		copy->process = (struct process){ .pid = read->pid, .parent = -1, .start = read->process_start };
 		copy->has_process = true;
 	}
-	learn_facts(&copy->task, &copy->process, read, fresh);
+	learn_facts(NULL, &copy->task, &copy->process, read, fresh);
 }

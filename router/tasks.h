@@ -14,6 +14,7 @@
 #ifndef TRACEFAN_ROUTER_TASKS_H
 #define TRACEFAN_ROUTER_TASKS_H
 
+#include "router/task_text.h"
 #include "shm/record_abi.h"
 
 #include <stdbool.h>
@@ -25,13 +26,6 @@
 #define TASKS_DEAD    4096
 /* Threads whose ids wait to be read again. */
 #define TASKS_QUERIES 256
-
-/* A text that several processes share. */
-struct task_text {
-	uint32_t references;
-	uint32_t size; /* without the NUL behind it */
-	char bytes[];
-};
 
 enum process_flag {
 	PROCESS_KERNEL = 1 << 0, /* a thread of the kernel: it has no executable */
@@ -47,6 +41,7 @@ struct process {
 	struct task_text *exe; /* NULL: not known */
 	uint64_t cgroup;       /* id in the unified hierarchy; 0: not known */
 	struct task_text *cgroup_path;
+	struct process *next_spare; /* of those that are nobody's */
 };
 
 struct task_ids {
@@ -90,6 +85,9 @@ struct tasks {
 	int32_t queries[TASKS_QUERIES];
 	uint32_t query_count;
 	bool query_all;      /* more than could be noted, or a doubt */
+	struct task_texts texts;
+	struct process *spare; /* TASKS_DEAD at most */
+	uint32_t spare_count;
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -273,6 +273,49 @@ static void test_a_snapshot_stays_as_it_was(void **state)
 	tasks_snapshot_release(&snapshot);
 }
 
+/* Processes that come as others went take nothing of the heap, and hold no pieces of it apart. */
+static void test_what_comes_has_the_memory_of_what_went(void **state)
+{
+	static const char *const programs[] = { "/bin/true", "/usr/bin/env", "/opt/a/longer/name" };
+	struct tasks *tasks = *state;
+	const struct process *gone;
+	uint64_t time = NOW;
+
+	learn(tasks, 1, "init", 0, time);
+	for (int32_t tid = 10; tid < 10 + 3 * TASKS_DEAD; tid++) {
+		const char *program = programs[tid % 3];
+
+		do_fork(tasks, 1, tid, 0, ++time);
+		assert_int_equal(tasks_exec(tasks, ++time, tid, tid, program, strlen(program)), 0);
+		if (tid >= 13)
+			assert_ptr_equal(tasks_find(tasks, tid, time)->process->exe, tasks_find(tasks, tid - 3, time)->process->exe);
+		/* The oldest one's place is the next one's. */
+		gone = tid >= 10 + TASKS_DEAD ? tasks_find(tasks, tid - TASKS_DEAD, time)->process : NULL;
+		tasks_exit(tasks, ++time, tid, 1);
+		assert_int_equal(tasks->spare_count, gone ? 1 : 0);
+		assert_ptr_equal(tasks->spare, gone);
+	}
+}
+
+static void test_texts_go_with_the_last_that_has_them(void **state)
+{
+	struct tasks *tasks = *state;
+	struct tasks_snapshot snapshot;
+
+	learn(tasks, 10, "shell", 1000, NOW);
+	learn(tasks, 11, "shell", 1000, NOW);
+	assert_int_equal(tasks_find(tasks, 10, NOW)->process->exe->references, 2);
+	assert_int_equal(tasks_copy_all(tasks, NOW, &snapshot), 0);
+	assert_int_equal(tasks_exec(tasks, NOW + 1, 10, 10, "/bin/a", 6), 0);
+	assert_int_equal(tasks_exec(tasks, NOW + 1, 11, 11, "/bin/b", 6), 0);
+	assert_int_equal(tasks_exec(tasks, NOW + 2, 11, 11, "/bin/a", 6), 0);
+	/* The table may be gone before the copies are. */
+	tasks_release(tasks);
+	assert_string_equal(tasks_snapshot_find(&snapshot, 10)->process.exe->bytes, "/bin/shell");
+	tasks_snapshot_release(&snapshot);
+	assert_int_equal(tasks_init(tasks), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -289,6 +332,8 @@ int main(void)
 		TEST(test_a_thread_that_executes_becomes_the_first),
 		TEST(test_the_dead_are_forgotten),
 		TEST(test_a_snapshot_stays_as_it_was),
+		TEST(test_what_comes_has_the_memory_of_what_went),
+		TEST(test_texts_go_with_the_last_that_has_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
