@@ -20,6 +20,8 @@ const char *recording_header_refused(const struct recording_header *header)
 	if (header->magic != RECORDING_MAGIC)
 		return "not a tracefan recording (--text replays an ftrace text log, --pages raw "
 		       "pages)";
+	if (header->version < RECORDING_VERSION)
+		return "recorded by an older tracefan";
 	if (header->version != RECORDING_VERSION || header->incompatible)
 		return "recorded by a newer tracefan";
 	if (header->source != SOURCE_RAW && header->source != SOURCE_TEXT)
@@ -68,7 +70,12 @@ int recording_entry_check(const struct pool_entry *entry, uint64_t size, uint32_
 		return -EBADMSG;
 	if (entry->kind != POOL_DATA)
 		return 0;
-	return entry->length <= slot_size && entry->length <= size - sizeof(*entry) ? 0 : -EBADMSG;
+	return entry->length <= slot_size && size - sizeof(*entry) <= entry->length ? 0 : -EBADMSG;
+}
+
+uint32_t recording_entry_stored(const struct pool_entry *entry, uint64_t size)
+{
+	return entry->kind == POOL_DATA ? (uint32_t)(size - sizeof(*entry)) : 0;
 }
 
 bool recording_entry_played(const struct pool_entry *entry)

@@ -18,6 +18,8 @@ int recording_frame_check(const struct recording_frame *frame, uint64_t left, ui
 /* `size` is the frame's. Return 0 or -EBADMSG. */
 int recording_format_check(const struct recording_format *format, uint64_t size);
 int recording_entry_check(const struct pool_entry *entry, uint64_t size, uint32_t slot_size);
+/* How many of a good entry's bytes stand in its frame. */
+uint32_t recording_entry_stored(const struct pool_entry *entry, uint64_t size);
 
 /* False for entries that belonged to the recorded session's own conversations. */
 bool recording_entry_played(const struct pool_entry *entry);

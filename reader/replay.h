@@ -25,11 +25,13 @@ struct replay_format {
 	size_t format_size;
 };
 
-/* What comes next: an entry of the filled ring and, for POOL_DATA, where its bytes lie. */
+/* What comes next: an entry of the filled ring and, for POOL_DATA, where the first `stored` of its bytes lie; the rest are
+ * zeros. */
 struct replay_item {
 	struct pool_entry entry;
 	int fd;
 	uint64_t offset;
+	uint32_t stored;
 };
 
 struct replay;

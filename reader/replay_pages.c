@@ -81,6 +81,7 @@ static int next(struct replay *replay, struct replay_item *ret)
 		.fd = file->fd,
 		.offset = file->at,
 	};
+	ret->stored = ret->entry.length;
 	file->at += ret->entry.length;
 	look_ahead(pages, file);
 	return 1;

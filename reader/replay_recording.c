@@ -139,6 +139,7 @@ static int next(struct replay *replay, struct replay_item *ret)
 			continue;
 		ret->fd = recording->fd;
 		ret->offset = payload + sizeof(ret->entry);
+		ret->stored = recording_entry_stored(&ret->entry, frame.size);
 		return 1;
 	}
 	return r;

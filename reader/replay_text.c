@@ -40,7 +40,8 @@ static int next(struct replay *replay, struct replay_item *ret)
 	*ret = (struct replay_item){
 		.entry = { .kind = POOL_DATA, .cpu = POOL_CPU_ALL, .length = (uint32_t)length },
 		.fd = log->fd,
-		.offset = log->at
+		.offset = log->at,
+		.stored = (uint32_t)length,
 	};
 	log->at += length;
 	return 1;

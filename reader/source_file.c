@@ -28,6 +28,7 @@ static int publish(struct file_source *file)
 {
 	struct pool_writer *pool = file->base.pool;
 	const struct pool_entry *entry = &file->item.entry;
+	uint8_t *bytes;
 	uint32_t slot;
 	int r;
 
@@ -43,12 +44,13 @@ static int publish(struct file_source *file)
 		file->base.deadline = source_await_slots(&file->base) ? LOOP_NEVER : 0;
 		return 0;
 	}
-	r = replay_read(
-		file->item.fd, file->item.offset, pool_writer_slot(pool, slot), entry->length);
+	bytes = pool_writer_slot(pool, slot);
+	r = replay_read(file->item.fd, file->item.offset, bytes, file->item.stored);
 	if (r < 0) {
 		pool_writer_put(pool, slot);
 		return r;
 	}
+	memset(bytes + file->item.stored, 0, entry->length - file->item.stored);
 	pool_writer_publish(pool, slot, entry->cpu, entry->length);
 	return 1;
 }

@@ -162,9 +162,7 @@ static int prepare(struct router *router, int fds[FD_COUNT])
 	router->listen_fd = TAKE_FD(fds[FD_LISTEN]);
 	if (fcntl(router->listen_fd, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
-	r = recorder_init(&router->recorder, router->options.record_fd);
-	if (r < 0)
-		return r;
+	recorder_init(&router->recorder, router->options.record_fd);
 	recorder_begin(&router->recorder, &router->welcome, router->pool.slot_size);
 	recorder_blob(&router->recorder, FRAME_FACTS, facts, size);
 	r = take_facts(router, facts, size);

@@ -483,6 +483,11 @@ static void enable_answered(void *context, const struct upstream_request *reques
 		if (status)
 			fanout_trace_stop(trace, 0);
 	}
+	if (asked->enabled && status == 0) {
+		recorder_start(&router->recorder);
+		stream_check_recording(router);
+		fanout_publish(&router->fanout);
+	}
 	answer_status(router, consumer, CONTROL_SET_ENABLED, request->consumer_cookie, status, &failure);
 }
 

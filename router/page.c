@@ -117,6 +117,19 @@ int page_open(struct page_cursor *cursor, const struct page_layout *layout, cons
 	return 0;
 }
 
+size_t page_used(const struct page_layout *layout, const void *page, size_t size)
+{
+	struct page_cursor cursor;
+	uint32_t commit;
+
+	if (page_open(&cursor, layout, page, size) < 0)
+		return size;
+	commit = (uint32_t)load_long(cursor.base + layout->commit_offset, layout);
+	if (!(commit & PAGE_COMMIT_COUNT) || layout->commit_size > size - cursor.end)
+		return cursor.end;
+	return cursor.end + layout->commit_size;
+}
+
 /* An absolute stamp has 59 bits. The others are those of the running time, one more where the stamp has
  * wrapped since. A stamp a little in the past is a clock that stepped back, no wrap of eighteen years. */
 static uint64_t page_absolute_time(uint64_t stamp, uint64_t running)

@@ -106,4 +106,7 @@ static inline int page_next(struct page_cursor *cursor, struct page_event *ret)
  * not moved. */
 uint32_t page_count(const struct page_cursor *cursor, uint64_t *ret_last_time);
 
+/* How many of the page's bytes mean something; those of a page that can't be opened all do. */
+size_t page_used(const struct page_layout *layout, const void *page, size_t size);
+
 #endif

@@ -1,7 +1,7 @@
 #include "router/recorder.h"
 
 #include "base/checked.h"
-#include "base/cleanup.h"
+#include "router/page.h"
 #include "shm/recording_abi.h"
 
 #include <errno.h>
@@ -10,62 +10,133 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RECORDER_HELD (256U << 10)
+#define RECORDER_HELD ((size_t)256 << 10)
 
-int recorder_init(struct recorder *recorder, int fd)
+void recorder_init(struct recorder *recorder, int fd)
 {
 	memset(recorder, 0, sizeof(*recorder));
 	recorder->fd = fd;
-	if (fd < 0)
-		return 0;
-	recorder->held = malloc(RECORDER_HELD);
-	return recorder->held ? 0 : -ENOMEM;
 }
 
-static void write_out(struct recorder *recorder, const void *bytes, size_t size)
-{
-	const char *at = bytes;
+/* ---- what does not get into the file ---- */
 
-	while (size && !recorder->error) {
-		ssize_t n = write(recorder->fd, at, size);
+static void miss_entry(struct recorder *recorder, const struct pool_entry *entry, const void *data, size_t size)
+{
+	struct page_cursor cursor;
+	uint64_t last = 0;
+
+	if (entry->kind != POOL_DATA || recorder->unrecorded == LEDGER_UNKNOWN)
+		return;
+	if (!recorder->layout)
+		recorder->unrecorded = LEDGER_UNKNOWN;
+	else if (page_open(&cursor, recorder->layout, data, size) == 0)
+		recorder->unrecorded += page_count(&cursor, &last);
+}
+
+/* The frames that are held, but for those that lie in the first `written` bytes. */
+static void miss_held(struct recorder *recorder, size_t written)
+{
+	size_t at = recorder->skip;
+
+	while (at < recorder->held_size) {
+		const uint8_t *payload = recorder->held + at + sizeof(struct recording_frame);
+		struct recording_frame frame;
+		struct pool_entry entry;
+
+		memcpy(&frame, recorder->held + at, sizeof(frame));
+		at += sizeof(frame) + align_up(frame.size, RECORDING_ALIGN);
+		if (frame.kind != FRAME_ENTRY || at <= written)
+			continue;
+		memcpy(&entry, payload, sizeof(entry));
+		miss_entry(recorder, &entry, payload + sizeof(entry), frame.size - sizeof(entry));
+	}
+}
+
+static void fail(struct recorder *recorder, int error, size_t written)
+{
+	recorder->error = error;
+	miss_held(recorder, written);
+	recorder->held_size = recorder->skip = 0;
+}
+
+/* ---- writing ---- */
+
+void recorder_flush(struct recorder *recorder)
+{
+	size_t written = 0;
+
+	while (recorder->begun && !recorder->error && written < recorder->held_size) {
+		ssize_t n = write(recorder->fd, recorder->held + written, recorder->held_size - written);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) {
-			recorder->error = n < 0 ? -errno : -ENOSPC;
-			break;
-		}
-		at += n;
-		size -= (size_t)n;
+		if (n > 0)
+			written += (size_t)n;
+		else
+			fail(recorder, n < 0 ? -errno : -ENOSPC, written);
 	}
+	if (recorder->begun)
+		recorder->held_size = recorder->skip = 0;
 }
 
-static void put(struct recorder *recorder, const void *bytes, size_t size)
+void recorder_start(struct recorder *recorder)
 {
-	if (recorder->held_size + size > RECORDER_HELD) {
-		write_out(recorder, recorder->held, recorder->held_size);
-		recorder->held_size = 0;
-	}
-	if (size > RECORDER_HELD) {
-		write_out(recorder, bytes, size);
+	if (recorder->fd < 0 || recorder->begun)
 		return;
-	}
-	if (size)
-		memcpy(recorder->held + recorder->held_size, bytes, size);
-	recorder->held_size += size;
+	recorder->begun = true;
+	recorder_flush(recorder);
 }
 
-static void put_frame(struct recorder *recorder, uint32_t kind, const void *head, size_t head_size, const void *body, size_t body_size)
+/* Room for something that is then put whole. NULL: it can't be kept. */
+static uint8_t *room(struct recorder *recorder, size_t size)
 {
-	static const uint8_t zeros[RECORDING_ALIGN];
+	uint8_t *bigger, *place;
+	size_t wanted;
+
+	if (recorder->begun && recorder->held_size + size > RECORDER_HELD)
+		recorder_flush(recorder);
+	if (recorder->error)
+		return NULL;
+	wanted = recorder->held_size + size;
+	if (wanted > recorder->held_room) {
+		wanted = wanted < RECORDER_HELD ? RECORDER_HELD : 2 * wanted;
+		bigger = realloc(recorder->held, wanted);
+		if (!bigger) {
+			fail(recorder, -ENOMEM, 0);
+			return NULL;
+		}
+		recorder->held = bigger;
+		recorder->held_room = wanted;
+	}
+	place = recorder->held + recorder->held_size;
+	recorder->held_size += size;
+	return place;
+}
+
+static uint8_t *append(uint8_t *place, const void *bytes, size_t size)
+{
+	if (size)
+		memcpy(place, bytes, size);
+	return place + size;
+}
+
+/* False: it did not get in. */
+static bool put_frame(struct recorder *recorder, uint32_t kind, const void *head, size_t head_size, const void *body, size_t body_size)
+{
 	struct recording_frame frame = { .kind = kind, .size = head_size + body_size };
+	size_t padding = align_up(frame.size, RECORDING_ALIGN) - frame.size;
+	uint8_t *place;
 
 	if (recorder->fd < 0)
-		return;
-	put(recorder, &frame, sizeof(frame));
-	put(recorder, head, head_size);
-	put(recorder, body, body_size);
-	put(recorder, zeros, align_up(frame.size, RECORDING_ALIGN) - frame.size);
+		return true;
+	place = room(recorder, sizeof(frame) + frame.size + padding);
+	if (!place)
+		return false;
+	place = append(place, &frame, sizeof(frame));
+	place = append(place, head, head_size);
+	place = append(place, body, body_size);
+	memset(place, 0, padding);
+	return true;
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -86,6 +157,7 @@ void recorder_begin(struct recorder *recorder, const struct control_router_welco
 		.cpu_count = welcome->cpu_count,
 		.flags = welcome->flags,
 	};
+	uint8_t *place;
 
 	if (recorder->fd < 0)
 		return;
@@ -94,12 +166,16 @@ void recorder_begin(struct recorder *recorder, const struct control_router_welco
 	memcpy(header.session, welcome->session, sizeof(header.session));
 	memcpy(header.group, welcome->group, sizeof(header.group));
 	memcpy(header.tag, welcome->tag, sizeof(header.tag));
-	put(recorder, &header, sizeof(header));
+	place = room(recorder, sizeof(header));
+	if (!place)
+		return;
+	(void)append(place, &header, sizeof(header));
+	recorder->skip = sizeof(header);
 }
 
 void recorder_blob(struct recorder *recorder, uint32_t frame_kind, const void *blob, size_t size)
 {
-	put_frame(recorder, frame_kind, NULL, 0, blob, size);
+	(void)put_frame(recorder, frame_kind, NULL, 0, blob, size);
 }
 
 /* Cut rather than refused: these texts were checked to fit when they came. */
@@ -117,24 +193,39 @@ void recorder_format(struct recorder *recorder, uint64_t probe_id, uint32_t kind
 	fixed_text(head.system, sizeof(head.system), system);
 	fixed_text(head.event, sizeof(head.event), event);
 	fixed_text(head.name, sizeof(head.name), name);
-	put_frame(recorder, FRAME_FORMAT, &head, sizeof(head), format, size);
+	(void)put_frame(recorder, FRAME_FORMAT, &head, sizeof(head), format, size);
 }
 
-void recorder_entry(struct recorder *recorder, const struct pool_entry *entry, const void *data)
+void recorder_entry(struct recorder *recorder, const struct page_layout *layout, const struct pool_entry *entry, const void *data)
 {
-	if (entry->kind == POOL_FLUSH || entry->kind == POOL_ACCOUNT || entry->kind == POOL_END)
+	size_t size = entry->kind == POOL_DATA ? entry->length : 0;
+
+	if (recorder->fd < 0)
 		return;
-	put_frame(recorder, FRAME_ENTRY, entry, sizeof(*entry), data, entry->kind == POOL_DATA ? entry->length : 0);
+	recorder->layout = layout;
+	if (entry->kind == POOL_FLUSH || entry->kind == POOL_ACCOUNT || entry->kind == POOL_END) {
+		/* Somebody wants to know where they are: with the file, too. */
+		recorder_flush(recorder);
+		return;
+	}
+	/* Behind what was committed a sub-buffer holds what was there before. */
+	if (size && layout)
+		size = page_used(layout, data, size);
+	if (!put_frame(recorder, FRAME_ENTRY, entry, sizeof(*entry), data, size))
+		miss_entry(recorder, entry, data, size);
 }
 
 int recorder_finish(struct recorder *recorder)
 {
 	if (recorder->fd < 0)
 		return 0;
-	put_frame(recorder, FRAME_END, NULL, 0, NULL, 0);
-	write_out(recorder, recorder->held, recorder->held_size);
+	if (recorder->begun)
+		(void)put_frame(recorder, FRAME_END, NULL, 0, NULL, 0);
+	recorder_flush(recorder);
 	free(recorder->held);
 	recorder->held = NULL;
-	recorder->fd = close_fd(recorder->fd);
+	if (close(recorder->fd) < 0 && !recorder->error)
+		recorder->error = -errno;
+	recorder->fd = -1;
 	return recorder->error;
 }

@@ -375,7 +375,8 @@ static void release(struct router *router)
 	int r = recorder_finish(&router->recorder);
 
 	if (r < 0) {
-		log_error("writing the recording: %s", strerror(-r));
+		if (!router->recorder.told)
+			log_error("writing the recording: %s", strerror(-r));
 		router->status = EXIT_FAILED;
 	}
 	for (struct consumer *c = router->consumers; c; c = c->next)

@@ -195,6 +195,8 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 		.undecodable = done.undecodable,
 		.lost_kernel = done.kernel.overrun + router->stream.counters.lost_reader,
 		.dropped = done.kernel.dropped,
+		.unrecorded = router->recorder.unrecorded,
+		.recording_error = (uint32_t)-router->recorder.error,
 	};
 	done.kind = MARK_TOLD;
 	if (done.kept.count && !router->ending && !router->stream.over && mark_send(router, done) == 0)
@@ -619,11 +621,28 @@ static void take_end(struct router *router, const struct pool_entry *entry)
 	router_end(router, &end);
 }
 
+void stream_check_recording(struct router *router)
+{
+	uint64_t now = router->fanout.last_time;
+
+	if (!router->recorder.error || router->recorder.told)
+		return;
+	router->recorder.told = true;
+	log_error("writing the recording: %s", strerror(-router->recorder.error));
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_READY)
+			continue;
+		outlet_lost(&c->outlet, LOST_RECORDING, RECORD_CPU_NONE, LOST_COUNT_UNKNOWN, now, now);
+		fanout_touch(&router->fanout, &c->outlet);
+	}
+}
+
 static void take_entry(struct router *router, const struct pool_entry *entry)
 {
 	const void *bytes = entry->kind == POOL_DATA ? pool_reader_slot(&router->pool, entry->slot) : NULL;
 
-	recorder_entry(&router->recorder, entry, bytes);
+	recorder_entry(&router->recorder, router_text(router) ? NULL : &router->layout, entry, bytes);
+	stream_check_recording(router);
 	switch ((enum pool_entry_kind)entry->kind) {
 	case POOL_DATA:
 		if (router_text(router))

@@ -68,6 +68,8 @@ void stream_release(struct router *router);
 /* Takes what is there, up to a batch, and tells it on. Returns 1 when more may be there, 0 when the ring was
  * empty, -EBADMSG when the reader broke the layout. */
 int stream_take(struct router *router);
+/* Says once, to the log and in each consumer's stream, that nothing more gets into the recording, if so. */
+void stream_check_recording(struct router *router);
 /* Wakes everybody who sleeps and has something to read, or a slot to fill. Has to come before the router sleeps;
  * while it works, stream_take sees to it from time to time. Returns when (ns) it has to be called again, for those whose
  * turn has not come; UINT64_MAX: there are none. */

@@ -337,7 +337,7 @@ struct control_ledger {
 	struct ledger_kept kept;
 	struct control_failure failure;
 };
-_Static_assert(sizeof(struct control_ledger) == 592, "control ledger");
+_Static_assert(sizeof(struct control_ledger) == 608, "control ledger");
 
 struct control_router_hello {
 	struct control_header header;

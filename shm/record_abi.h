@@ -80,8 +80,9 @@ enum lost_source {
 	LOST_RING = 2,        /* no room in this consumer's ring */
 	LOST_UNDECODABLE = 3, /* a damaged sub-buffer */
 	LOST_READER = 4,      /* taken out of the kernel by a reader that died before publishing */
+	LOST_RECORDING = 5,   /* none of the consumer's: from here on nothing gets into the recording; see the ledger */
 };
-#define LOST_SOURCES 5 /* one more than the greatest of them */
+#define LOST_SOURCES 6 /* one more than the greatest of them */
 
 #define LOST_COUNT_UNKNOWN UINT64_MAX
 
@@ -151,8 +152,11 @@ struct ledger_session {
 	uint64_t undecodable;
 	uint64_t lost_kernel;
 	uint64_t dropped; /* the kernel refused to write (no room, or recursion): never committed */
+	uint64_t unrecorded;      /* of `decoded`, those that a recording should hold and doesn't; LEDGER_UNKNOWN */
+	uint32_t recording_error; /* why: an errno; 0: all is recorded that should be */
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct ledger_session) == 40, "session ledger");
+_Static_assert(sizeof(struct ledger_session) == 56, "session ledger");
 
 struct record_end {
 	uint32_t reason; /* enum end_reason */
@@ -160,6 +164,6 @@ struct record_end {
 	struct ledger_session session;
 	char message[128]; /* NUL-terminated */
 };
-_Static_assert(sizeof(struct record_end) == 176, "end record");
+_Static_assert(sizeof(struct record_end) == 192, "end record");
 
 #endif

@@ -12,7 +12,7 @@
  * is skipped, unless it bears FRAME_INCOMPATIBLE.
  *
  * In the byte order of the machine that recorded; `magic` shows it. The sub-buffers inside the ENTRY
- * frames are the traced kernel's bytes as they were. */
+ * frames are the traced kernel's bytes as they were, up to the end of what it had committed. */
 #ifndef TRACEFAN_SHM_RECORDING_ABI_H
 #define TRACEFAN_SHM_RECORDING_ABI_H
 
@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #define RECORDING_MAGIC   UINT64_C(0x314345524e414654) /* "TFANREC1" in memory, little-endian */
-#define RECORDING_VERSION 1
+#define RECORDING_VERSION 2
 #define RECORDING_ALIGN   8
 
 struct recording_header {
@@ -48,7 +48,8 @@ enum recording_frame_kind {
 	FRAME_FACTS = 1,  /* the facts blob */
 	FRAME_NAMES = 2,  /* the names blob: an array of struct control_task_name */
 	FRAME_FORMAT = 3, /* struct recording_format, then the format file's bytes */
-	FRAME_ENTRY = 4,  /* struct pool_entry, then `length` bytes if its kind is POOL_DATA; `slot` means nothing.
+	FRAME_ENTRY = 4,  /* struct pool_entry, then bytes if its kind is POOL_DATA: the first of its `length`, all that mean
+			   * something; the rest are to be read as zeros. `slot` means nothing.
 			   * POOL_FLUSH, POOL_ACCOUNT and POOL_END need not be recorded: a replay leaves them
 			   * out, since nobody of the new session asked for them */
 	FRAME_END = 5,    /* nothing: the recording is whole */

@@ -125,8 +125,14 @@ void intake_watched(void *context, const struct watch_record *record)
 static void intake_lost(struct intake *intake, const struct tfan_event *event)
 {
 	struct tfan_lost lost;
+	bool known = tfan_event_lost(event, &lost) == 0;
 
-	if (tfan_event_lost(event, &lost) == 0 && lost.counted && lost.count == 0)
+	if (known && lost.source == TFAN_LOST_RECORDING) {
+		if (intake->recording)
+			intake_fail(intake, INTAKE_RECORDING, EXIT_FAILED);
+		return;
+	}
+	if (known && lost.counted && lost.count == 0)
 		return;
 	intake->lost = true;
 	if (intake->watch)

@@ -22,6 +22,7 @@ enum intake_stop {
 	INTAKE_COMMAND,  /* the command has ended */
 	INTAKE_OUTPUT,   /* nobody takes the output any more */
 	INTAKE_SESSION,  /* the session is over or gone */
+	INTAKE_RECORDING, /* its file takes no more */
 };
 
 struct intake {
@@ -34,6 +35,7 @@ struct intake {
 	struct watch *watch;             /* what is shown is its records; NULL: the events themselves */
 	int signal_fd;                   /* SIGINT and SIGTERM */
 	bool hidden;                     /* show nothing */
+	bool recording;                  /* the session's recording is ours */
 	uint64_t deadline, give_up;      /* ns, CLOCK_MONOTONIC; MONOTONIC_NEVER at the beginning */
 
 	enum intake_stop stop; /* the first reason; set once */

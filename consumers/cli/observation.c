@@ -7,11 +7,13 @@
 #include "consumers/cli/message.h"
 #include "consumers/cli/monotonic.h"
 #include "consumers/cli/output.h"
+#include "consumers/cli/output_file.h"
 #include "consumers/cli/summary.h"
 #include "consumers/cli/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +31,7 @@ struct observation {
 	struct intake intake;
 	struct watch *watch;
 	sigset_t mask; /* the one that we were started with */
-	int output_fd; /* of --write; -1: standard output */
+	struct output_file file; /* of --write; none: standard output */
 };
 
 /* ---- the output ---- */
@@ -43,14 +45,12 @@ static bool observation_is_input(const struct observation *o, int fd)
 		input.st_dev == output.st_dev && input.st_ino == output.st_ino;
 }
 
-/* What was in the file before goes once there is something to write in its place: not for a probe that is mistyped. */
-static int observation_empty_output(const struct observation *o)
+/* What was in the files before goes once there is something to write in its place: not for a probe that is mistyped. */
+static int observation_begin_output(struct observation *o)
 {
-	/* EINVAL: what can't be truncated, a pipe or a device. */
-	if (o->output_fd < 0 || ftruncate(o->output_fd, 0) == 0 || errno == EINVAL)
-		return EXIT_DONE;
-	message("%s: %s", o->options->write_path, strerror(errno));
-	return EXIT_FAILED;
+	int status = output_file_begin(&o->file);
+
+	return status == 0 && o->config->recording ? output_file_begin(o->config->recording) : status;
 }
 
 static int observation_open_output(struct observation *o)
@@ -63,11 +63,10 @@ static int observation_open_output(struct observation *o)
 	int r;
 
 	if (path) {
-		fd = o->output_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-		if (fd < 0) {
-			message("%s: %s", path, strerror(errno));
-			return EXIT_FAILED;
-		}
+		r = output_file_open(&o->file, path);
+		if (r != 0)
+			return r;
+		fd = o->file.fd;
 		if (observation_is_input(o, fd)) {
 			message("%s is what is replayed: write to another file", path);
 			return EXIT_USAGE;
@@ -126,7 +125,10 @@ static int observation_start_command(struct observation *o)
 /* What the reason of the stop means for a command that runs on. */
 static void observation_end_command(struct observation *o)
 {
-	if (o->intake.command && (o->intake.stop == INTAKE_DURATION || o->intake.stop == INTAKE_LOSS))
+	bool failed = o->intake.stop == INTAKE_OUTPUT && o->intake.status != 0;
+
+	if (o->intake.command && (failed || o->intake.stop == INTAKE_DURATION || o->intake.stop == INTAKE_LOSS ||
+		o->intake.stop == INTAKE_RECORDING))
 		command_signal(o->intake.command, SIGTERM);
 }
 
@@ -192,11 +194,31 @@ static void observation_text_summary(const struct summary *summary)
 	writer_close(&writer);
 }
 
+/* What became of a recording that could not go on. */
+static int observation_tell_recording(const struct observation *o, const struct summary *summary)
+{
+	const struct tfan_session_ledger *ledger = &summary->session;
+	const char *path = o->config->recording ? o->config->recording->path : NULL;
+
+	if (!path || !summary->session_known || ledger->recording_error == 0) {
+		if (o->intake.stop == INTAKE_RECORDING)
+			message("%s: the recording is cut off", path);
+		return o->intake.stop == INTAKE_RECORDING ? EXIT_FAILED : EXIT_DONE;
+	}
+	if (ledger->unrecorded_known)
+		message("%s: %s; %" PRIu64 " of the decoded events are not in the recording, which is cut off there", path,
+			strerror(-ledger->recording_error), ledger->unrecorded);
+	else
+		message("%s: %s; the recording is cut off there", path, strerror(-ledger->recording_error));
+	return EXIT_FAILED;
+}
+
 /* Returns an exit status. */
 static int observation_summarize(struct observation *o)
 {
 	struct summary summary;
 	bool lost;
+	int status;
 
 	if (summary_make(o->attachment.tfan, &o->output.plans, &summary) < 0) {
 		message("out of memory");
@@ -207,12 +229,15 @@ static int observation_summarize(struct observation *o)
 	} else {
 		/* Both may lead to the same place, where the account is to stand below what it counts. An error stays with
 		 * the writer, and is told with the rest of the output. */
-		(void)writer_flush(&o->writer);
+		summary.unshown = writer_flush(&o->writer) < 0;
 		observation_text_summary(&summary);
 	}
 	/* The ledger of a session that others use, too, tells of losses before our time. */
 	lost = o->intake.lost || summary_lost(&summary, o->attachment.config != NULL);
+	status = observation_tell_recording(o, &summary);
 	summary_release(&summary);
+	if (status != 0)
+		return status;
 	return lost && o->options->exit_on_loss ? EXIT_LOST : 0;
 }
 
@@ -274,7 +299,7 @@ static int observation_session(struct observation *o)
 	if (status == 0)
 		status = config->watch ? observation_watch(o) : attachment_create(&o->attachment);
 	if (status == 0)
-		status = observation_empty_output(o);
+		status = observation_begin_output(o);
 	if (status != 0)
 		return status;
 	o->intake.tfan = o->attachment.tfan;
@@ -293,7 +318,7 @@ int observation_run(const struct observation_config *config)
 		.options = config->options,
 		.attachment = ATTACHMENT_NONE,
 		.command = COMMAND_NONE,
-		.output_fd = -1,
+		.file = OUTPUT_FILE_NONE,
 	};
 	int status, closed;
 
@@ -305,6 +330,7 @@ int observation_run(const struct observation_config *config)
 		.output = &o.output,
 		.signal_fd = -1,
 		.hidden = config->hidden,
+		.recording = config->recording != NULL,
 		.deadline = MONOTONIC_NEVER,
 		.give_up = MONOTONIC_NEVER,
 	};
@@ -325,7 +351,6 @@ int observation_run(const struct observation_config *config)
 	output_close(&o.output);
 out:
 	writer_close(&o.writer);
-	if (o.output_fd >= 0)
-		(void)close(o.output_fd);
+	output_file_close(&o.file);
 	return status;
 }

@@ -115,6 +115,8 @@ const char *output_lost_source(enum tfan_lost_source source)
 		return "undecodable";
 	case TFAN_LOST_READER:
 		return "reader";
+	case TFAN_LOST_RECORDING:
+		return "recording";
 	}
 	return "unknown";
 }

@@ -482,14 +482,14 @@ static size_t text_summary_width(const struct summary *summary)
 	return width;
 }
 
-static void text_summary_probe(struct writer *writer, const struct summary_probe *probe, size_t width)
+static void text_summary_probe(struct writer *writer, const struct summary_probe *probe, size_t width, bool shown)
 {
 	text_pad(writer, escape_plain(writer, probe->name, strlen(probe->name)), width);
 	text_cell(writer, probe->known, probe->ledger.decoded, 12);
 	text_cell(writer, probe->known, probe->ledger.delivered, 12);
 	text_cell(writer, probe->known, probe->ledger.filtered, 12);
 	text_cell(writer, probe->known, probe->ledger.lost_ring, 12);
-	text_cell(writer, true, probe->shown, 12);
+	text_cell(writer, shown, probe->shown, 12);
 	if (probe->known && probe->ledger.missed > 0)
 		text_count(writer, "  missed by the kernel: ", probe->ledger.missed);
 	if (probe->known && probe->ledger.gave_up > 0)
@@ -510,7 +510,7 @@ void output_text_summary(struct writer *writer, const struct summary *summary)
 		writer_end_line(writer);
 	}
 	for (size_t i = 0; i < summary->count; i++)
-		text_summary_probe(writer, &summary->probes[i], width);
+		text_summary_probe(writer, &summary->probes[i], width, !summary->unshown);
 	if (!summary->session_known)
 		return;
 	text_count(writer, "session: ", summary->session.committed);

@@ -21,6 +21,7 @@ struct summary {
 	struct tfan_session_ledger session;
 	struct summary_probe *probes;
 	size_t count;
+	bool unshown; /* writing failed: what is counted as shown may not have been written */
 };
 
 /* Asks for the ledgers of the connection and its traces; `plans` knows what was shown. Names stay the

@@ -4,11 +4,9 @@
 #include "consumers/cli/message.h"
 #include "consumers/cli/observation.h"
 #include "consumers/cli/options.h"
+#include "consumers/cli/output_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
-#include <string.h>
 #include <unistd.h>
 
 /* The file is opened here, with this user's rights and umask; the router only ever sees the descriptor. */
@@ -16,22 +14,22 @@ static int verb_record_to(const struct options *options)
 {
 	struct private_session_config private_session = PRIVATE_SESSION_LIVE;
 	struct observation_config config = { .options = options, .private_session = &private_session, .hidden = true };
+	struct output_file file = OUTPUT_FILE_NONE;
 	int status;
 
 	private_session.source = options->source;
 	private_session.interval = options->interval;
-	/* Before an old recording is overwritten for nothing. */
 	if (geteuid() != 0) {
 		message("recording needs root: run it with sudo");
 		return EXIT_NOT_PERMITTED;
 	}
-	private_session.record_fd = open(options->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-	if (private_session.record_fd < 0) {
-		message("%s: %s", options->file, strerror(errno));
-		return EXIT_FAILED;
-	}
+	status = output_file_open(&file, options->file);
+	if (status != 0)
+		return status;
+	private_session.record_fd = file.fd;
+	config.recording = &file;
 	status = observation_run(&config);
-	(void)close(private_session.record_fd);
+	output_file_close(&file);
 	return status;
 }
 

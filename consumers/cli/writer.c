@@ -51,6 +51,20 @@ static void writer_fail(struct writer *writer, int error)
 	writer->line = 0;
 }
 
+/* A file that took a part of a line is cut back to what it holds of whole ones: it is to be read. */
+static void writer_cut(const struct writer *writer, size_t written)
+{
+	const char *newline = written > 0 ? memrchr(writer->buffer, '\n', written) : NULL;
+	size_t part = written - (newline ? (size_t)(newline + 1 - writer->buffer) : 0);
+	off_t end = lseek(writer->fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (part == 0 || end < (off_t)part || fstat(writer->fd, &st) < 0 || st.st_size != end)
+		return;
+	if (ftruncate(writer->fd, end - (off_t)part) == 0)
+		(void)lseek(writer->fd, -(off_t)part, SEEK_CUR);
+}
+
 static int writer_wait(struct writer *writer)
 {
 	struct pollfd poll_fd = { .fd = writer->fd, .events = POLLOUT };
@@ -88,8 +102,13 @@ int writer_flush(struct writer *writer)
 		n = write(writer->fd, writer->buffer + written, writer_piece(writer, written));
 		if (n >= 0)
 			written += (size_t)n;
-		else if (errno != EINTR && errno != EAGAIN)
-			writer_fail(writer, -errno);
+		else if (errno != EINTR && errno != EAGAIN) {
+			int error = -errno;
+
+			if (!writer->may_block)
+				writer_cut(writer, written);
+			writer_fail(writer, error);
+		}
 	}
 	if (writer->error)
 		return writer->error;

@@ -160,6 +160,9 @@ static void ledger_from(const struct ledger_session *from, const struct ledger_k
 		.kept_away = kept->hits,
 		.kept_probes = kept->probes,
 		.unkept_probes = kept->others,
+		.recording_error = -(int)from->recording_error,
+		.unrecorded_known = from->unrecorded != LEDGER_UNKNOWN,
+		.unrecorded = from->unrecorded != LEDGER_UNKNOWN ? from->unrecorded : 0,
 	};
 }
 

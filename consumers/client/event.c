@@ -156,7 +156,7 @@ int tfan_event_lost(const struct tfan_event *event, struct tfan_lost *ret)
 	if (event->head.kind != TFAN_LOST && event->head.kind != TFAN_GAP)
 		return -EINVAL;
 	memcpy(&lost, event_payload(event), sizeof(lost));
-	ret->source = lost.source >= LOST_KERNEL && lost.source <= LOST_READER ?
+	ret->source = lost.source >= LOST_KERNEL && lost.source <= LOST_RECORDING ?
 		(enum tfan_lost_source)lost.source : TFAN_LOST_KERNEL;
 	ret->cpu = lost.cpu < RECORD_CPU_NONE ? (int)lost.cpu : -1;
 	ret->counted = lost.count != LOST_COUNT_UNKNOWN;

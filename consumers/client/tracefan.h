@@ -147,6 +147,9 @@ struct tfan_session_ledger {
 	uint64_t kept_away;   /* of kept_probes together, see tfan_trace_ledger */
 	size_t kept_probes;   /* of the probes that anybody has, those of which it is known */
 	size_t unkept_probes; /* those of which it isn't */
+	int recording_error;  /* -errno: why the router's recording of the session goes on no more; 0: none does, or it does */
+	bool unrecorded_known;
+	uint64_t unrecorded;  /* of `decoded`, those that are not in it */
 };
 /* committed = decoded + undecodable + lost_kernel. After the end of the session: its last ledger, without what was
  * kept away. */
@@ -267,8 +270,12 @@ struct tfan_frame {
  * next call. -ENODATA as above; -ERANGE past the last. */
 int tfan_event_frame(const struct tfan_event *event, enum tfan_stack which, size_t i, struct tfan_frame *ret);
 
-/* TFAN_LOST_KERNEL: the kernel counts by CPU, so the lost events may or may not have been this trace's. */
-enum tfan_lost_source { TFAN_LOST_KERNEL = 1, TFAN_LOST_RING = 2, TFAN_LOST_UNDECODABLE = 3, TFAN_LOST_READER = 4 };
+/* TFAN_LOST_KERNEL: the kernel counts by CPU, so the lost events may or may not have been this trace's.
+ * TFAN_LOST_RECORDING: nothing is lost here, but from here on nothing gets into the router's recording: see the session's
+ * ledger. */
+enum tfan_lost_source {
+	TFAN_LOST_KERNEL = 1, TFAN_LOST_RING = 2, TFAN_LOST_UNDECODABLE = 3, TFAN_LOST_READER = 4, TFAN_LOST_RECORDING = 5,
+};
 struct tfan_lost {
 	enum tfan_lost_source source;
 	int cpu;             /* -1: no one CPU */

@@ -229,12 +229,14 @@ class PrivateSession(unittest.TestCase):
 
     def test_recording(self):
         target = self.folder / "recording"
-        self.script("tracefan-router", 'os.write(3, b"recorded")\n' + ROUTER_ENDS)
+        target.write_bytes(b"an older one")
+        self.script("tracefan-router", ROUTER_ENDS)
         r = self.run_it("record", "-e", "tracepoint:a:b", "-d", "0.05", "-o", str(target))
         self.assertEqual((r.returncode, r.stdout), (0, b""))
         self.assertIn(b"session:", r.stderr)
         self.assertEqual(self.option(self.start_of("tracefan-router"), "--record-fd"), "3")
-        self.assertEqual(target.read_bytes(), b"recorded")
+        self.assertEqual(self.start_of("tracefan-router")["fds"]["3"], str(target))
+        self.assertEqual(target.read_bytes(), b"")
 
     def test_a_recording_that_cannot_be_written_starts_nothing(self):
         r = self.run_it("record", "-e", "tracepoint:a:b", "-o", str(self.folder))

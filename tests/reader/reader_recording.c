@@ -28,7 +28,8 @@ static void test_header(void **state)
 		uint8_t value;
 	} damages[] = {
 		{ offsetof(struct recording_header, magic), 0 },
-		{ offsetof(struct recording_header, version), 2 },
+		{ offsetof(struct recording_header, version), 1 },
+		{ offsetof(struct recording_header, version), 3 },
 		{ offsetof(struct recording_header, source), 3 },
 		{ offsetof(struct recording_header, subbuf_size) + 1, 0 },
 		{ offsetof(struct recording_header, subbuf_size) + 3, 1 },
@@ -84,7 +85,11 @@ static void test_entries(void **state)
 
 	(void)state;
 	assert_int_equal(recording_entry_check(&entry, sizeof(entry) + 4096, 4096), 0);
-	assert_int_equal(recording_entry_check(&entry, sizeof(entry) + 4095, 4096), -EBADMSG);
+	assert_int_equal(recording_entry_stored(&entry, sizeof(entry) + 4096), 4096);
+	/* The rest is zeros. */
+	assert_int_equal(recording_entry_check(&entry, sizeof(entry) + 40, 4096), 0);
+	assert_int_equal(recording_entry_stored(&entry, sizeof(entry) + 40), 40);
+	assert_int_equal(recording_entry_check(&entry, sizeof(entry) + 4097, 4096), -EBADMSG);
 	assert_int_equal(recording_entry_check(&entry, sizeof(entry) + 4096, 4095), -EBADMSG);
 	entry.length = UINT32_MAX;
 	assert_int_equal(recording_entry_check(&entry, UINT64_MAX, 4096), -EBADMSG);

@@ -89,7 +89,7 @@ static const struct expected table[] = {
 	ID_REQUEST(CONTROL_FLUSH), STATUS_REPLY(CONTROL_FLUSH, 0),
 	ID_REQUEST(CONTROL_DETACH), STATUS_REPLY(CONTROL_DETACH, 0),
 	ID_REQUEST(CONTROL_LEDGER),
-	{ REPLY(CONTROL_LEDGER), 592, 0, 0, { FAILURE(control_ledger) },
+	{ REPLY(CONTROL_LEDGER), 608, 0, 0, { FAILURE(control_ledger) },
 		{ STATUS(control_ledger), { AT(control_ledger, reserved), 0, 0 } } },
 	ID_REQUEST(CONTROL_RESUMED), STATUS_REPLY(CONTROL_RESUMED, 0),
 	{ REQUEST(CONTROL_CAPTURE), 24, 0, 0, { { 0 } },
