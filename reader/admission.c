@@ -69,16 +69,17 @@ static int name_place(const struct control_create *create, int target, char *nam
 	}
 }
 
-/* Stacks are addresses: the kernel's are root's, a program's its user's. */
-static int admit_stacks(const struct policy_identity *identity, const struct control_create *create,
+/* Stacks are addresses: the kernel's are root's, unless a file's line says otherwise (which policy_decide has looked at), a
+ * program's its user's. */
+static int admit_stacks(const struct policy *policy, const struct policy_identity *identity, const struct control_create *create,
 	int status, const struct policy_grant *grant, struct control_failure *failure)
 {
 	if (status != EXIT_DONE || identity->uid == 0)
 		return status;
-	if (create->flags & CREATE_KERNEL_STACK) {
+	if (create->flags & CREATE_KERNEL_STACK && !policy->path) {
 		control_failure_set(failure, EPERM, -1,
 			"the stacks of the kernel hold its addresses, which are root's alone: leave out "
-			"stack, or ask as root");
+			"stack, ask as root, or have a policy's line say kernel-addresses=yes");
 		return EXIT_NOT_PERMITTED;
 	}
 	if (create->flags & CREATE_USER_STACK && !grant->own) {
@@ -97,6 +98,7 @@ int admission_probe(const struct policy *policy, const struct policy_identity *i
 	struct policy_wish wish = {
 		.place = place_of(create->kind),
 		.semaphore = create->ref_offset != 0,
+		.addresses = create->flags & CREATE_KERNEL_STACK,
 		.fetch = policy_fetch_needed(create->fetch, create->fetch_count),
 	};
 	char name[PATH_MAX] = "";
@@ -116,25 +118,49 @@ int admission_probe(const struct policy *policy, const struct policy_identity *i
 		if (status)
 			return status;
 	}
-	return admit_stacks(identity, create,
+	return admit_stacks(policy, identity, create,
 		policy_decide(policy, identity, &wish, ret, ret_failure), ret, ret_failure);
 }
 
 /* ---- the list ---- */
 
-static bool is_allowed(
+/* The line that allows an event, or NULL. */
+static const struct policy_rule *allowing(
 	const struct policy *policy, const struct policy_identity *identity, const char *event)
 {
 	const struct policy_wish wish = { .place = POLICY_TRACEPOINT, .name = event };
 	const struct policy_rule *rule = policy_find(policy, identity, &wish);
 
-	return rule && rule->allow;
+	return rule && rule->allow ? rule : NULL;
+}
+
+static void append(struct facts *out, const char *text)
+{
+	facts_append(out, text, strlen(text));
+}
+
+/* What the line says beside the place, and the line's end. Of tracepoints only what is unusual: they have no arguments. */
+static void list_conditions(const struct policy_rule *rule, struct facts *out)
+{
+	static const char *const fetches[] = { " fetch=none", " fetch=registers", " fetch=memory" };
+	char rate[32] = "";
+
+	if (rule->place != POLICY_TRACEPOINT)
+		append(out, fetches[rule->fetch]);
+	if (rule->own || rule->place != POLICY_TRACEPOINT)
+		append(out, rule->own ? " scope=own" : " scope=all");
+	if (rule->rate)
+		(void)snprintf(rate, sizeof(rate), " rate=%u", rule->rate);
+	append(out, rate);
+	append(out, rule->semaphore ? " semaphore=yes" : "");
+	append(out, rule->addresses ? " kernel-addresses=yes\n" : "\n");
 }
 
 static void list_events(const struct policy *policy, const struct policy_identity *identity,
 	const struct facts *events, struct facts *out)
 {
 	const char *end = events->data + events->size, *stop;
+	const struct policy_rule *rule;
 	char event[2 * CONTROL_NAME_MAX];
 
 	for (const char *line = events->data; line < end; line = stop + 1) {
@@ -142,8 +168,11 @@ static void list_events(const struct policy *policy, const struct policy_identit
 		if (!stop)
 			return;
 		(void)snprintf(event, sizeof(event), "%.*s", (int)(stop - line), line);
-		if (is_allowed(policy, identity, event))
-			facts_append(out, line, (size_t)(stop - line) + 1);
+		rule = allowing(policy, identity, event);
+		if (!rule)
+			continue;
+		facts_append(out, line, (size_t)(stop - line));
+		list_conditions(rule, out);
 	}
 }
 
@@ -152,18 +181,10 @@ static void list_place(const struct policy_rule *rule, struct facts *out)
 	static const char *const kinds[] = {
 		[POLICY_KPROBE] = "kprobe:", [POLICY_UPROBE] = "uprobe:", [POLICY_USDT] = "usdt:"
 	};
-	static const char *const fetches[] = { "none", "registers", "memory" };
-	char more[96];
-	int n = snprintf(more, sizeof(more), " fetch=%s scope=%s", fetches[rule->fetch],
-		rule->own ? "own" : "all");
 
-	if (rule->rate)
-		n += snprintf(more + n, sizeof(more) - (size_t)n, " rate=%u", rule->rate);
-	n += snprintf(more + n, sizeof(more) - (size_t)n, "%s\n",
-		rule->semaphore ? " semaphore=yes" : "");
 	facts_append(out, kinds[rule->place], strlen(kinds[rule->place]));
 	facts_append(out, rule->pattern, strlen(rule->pattern));
-	facts_append(out, more, (size_t)n);
+	list_conditions(rule, out);
 }
 
 int admission_list(const struct policy *policy, const struct policy_identity *identity,

@@ -174,6 +174,9 @@ static const char *beyond(const struct policy_rule *rule, const struct policy_wi
 	if (wish->semaphore && !rule->semaphore)
 		return "the probe has a semaphore, which the kernel would write into the traced "
 		       "programs; ask for semaphore=yes";
+	if (wish->addresses && !rule->addresses)
+		return "the kernel's stack holds the kernel's addresses; leave out stack, or ask for "
+		       "kernel-addresses=yes";
 	/* A pattern that could name the file by one name might not by another. */
 	if (wish->linked && !policy_glob_is_exact(rule->pattern) &&
 		strcmp(rule->pattern, "**") != 0)

@@ -56,6 +56,7 @@ struct policy_rule {
 	const char *pattern;
 	enum policy_fetch fetch;
 	bool semaphore; /* USDT: the kernel may count up a word of the probed file's processes */
+	bool addresses; /* the kernel's stacks, too, which are its addresses */
 	bool own;       /* sees its own user's processes only */
 	uint32_t rate;  /* events per second of one probe; 0: any number */
 };
@@ -106,6 +107,7 @@ struct policy_wish {
 	bool linked;             /* the file has other names, too */
 	bool offset;             /* kernel probes: not at the symbol itself */
 	bool semaphore;          /* USDT: it has one */
+	bool addresses;          /* the kernel's stack is asked for */
 	enum policy_fetch fetch; /* what its arguments need */
 };
 

@@ -135,6 +135,8 @@ static int one_of(const struct parser *parser, const char *key, const char *valu
 		count > 2 ? " or " : "", count > 2 ? words[2] : "", value);
 }
 
+static const char *const no_yes[] = { "no", "yes" };
+
 static int set_fetch(
 	const struct parser *parser, const char *key, const char *value, struct policy_rule *rule)
 {
@@ -162,16 +164,26 @@ static int set_scope(
 	return r;
 }
 
+static int set_addresses(
+	const struct parser *parser, const char *key, const char *value, struct policy_rule *rule)
+{
+	unsigned int choice = 0;
+	int r = one_of(parser, key, value, no_yes, ARRAY_SIZE(no_yes), &choice);
+
+	if (!r)
+		rule->addresses = choice;
+	return r;
+}
+
 static int set_semaphore(
 	const struct parser *parser, const char *key, const char *value, struct policy_rule *rule)
 {
-	static const char *const words[] = { "no", "yes" };
 	unsigned int choice = 0;
 	int r;
 
 	if (rule->place != POLICY_USDT)
 		return fail(parser, "only usdt probes have a semaphore: leave %s out", key);
-	r = one_of(parser, key, value, words, ARRAY_SIZE(words), &choice);
+	r = one_of(parser, key, value, no_yes, ARRAY_SIZE(no_yes), &choice);
 	if (!r)
 		rule->semaphore = choice;
 	return r;
@@ -192,6 +204,7 @@ static const struct {
 	{ "scope", set_scope },
 	{ "rate", set_rate },
 	{ "semaphore", set_semaphore },
+	{ "kernel-addresses", set_addresses },
 };
 
 /* "KEY=VALUE"; *ret_value is what is behind the sign. */
@@ -221,7 +234,7 @@ static int parse_condition(
 		*given |= 1U << i;
 		return conditions[i].set(parser, conditions[i].key, value, rule);
 	}
-	return fail(parser, "\"%.60s\" is none of fetch=, scope=, rate= and semaphore=", word);
+	return fail(parser, "\"%.60s\" is none of fetch=, scope=, rate=, semaphore= and kernel-addresses=", word);
 }
 
 /* ---- lines ---- */

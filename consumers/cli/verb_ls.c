@@ -15,15 +15,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A pattern is of the whole name, SYSTEM:EVENT, or of the event's alone; without wildcards it may stand anywhere. */
-static bool ls_matches(const char *pattern, const char *name)
+/* A pattern is of the whole name, SYSTEM:EVENT, or of the event's alone; without wildcards it may stand anywhere in the
+ * line. */
+static bool ls_matches(const char *pattern, const char *line)
 {
-	const char *colon = strchr(name, ':');
+	char name[512];
+	const char *colon;
 
 	if (!pattern)
 		return true;
 	if (!strpbrk(pattern, "*?["))
-		return strstr(name, pattern) != NULL;
+		return strstr(line, pattern) != NULL;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(line, " "), line);
+	colon = strchr(name, ':');
 	return fnmatch(pattern, name, 0) == 0 || (colon && fnmatch(pattern, colon + 1, 0) == 0);
 }
 

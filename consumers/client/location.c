@@ -277,14 +277,14 @@ static void offer_lines(struct near *near, const char *list)
 	char line[NEAR_NAME_MAX];
 
 	while (*list) {
-		size_t size = strcspn(list, "\n");
+		size_t length = strcspn(list, "\n"), size = strcspn(list, " \n");
 
 		if (size < sizeof(line)) {
 			memcpy(line, list, size);
 			line[size] = '\0';
 			near_offer(near, line);
 		}
-		list += size + (list[size] == '\n');
+		list += length + (list[length] == '\n');
 	}
 }
 

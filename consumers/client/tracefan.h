@@ -90,7 +90,7 @@ struct tfan_session {
 };
 const struct tfan_session *tfan_session(const struct tfan *tfan);
 
-/* The events that this user may attach to: a line "SYSTEM:EVENT" each. Valid until the next tfan_list or
+/* The events that this user may attach to: a line "SYSTEM:EVENT" each, behind a blank what a policy says of it. Valid until the next tfan_list or
  * tfan_close. */
 int tfan_list(struct tfan *tfan, const char **ret);
 

@@ -25,7 +25,8 @@ static void ask(const struct policy *policy, uid_t uid, const struct policy_wish
 	if (status != policy_decide(policy, &identity, wish, &grant, &failure))
 		abort();
 	if (!status && (!rule || !rule->allow || wish->fetch > rule->fetch ||
-			       (wish->semaphore && !rule->semaphore)))
+			       (wish->semaphore && !rule->semaphore) ||
+			       (wish->addresses && !rule->addresses)))
 		abort();
 	/* Who may have a probe may attach. */
 	if (!status && policy_admit(policy, &identity, &admitted) != EXIT_DONE)
@@ -47,7 +48,8 @@ static void ask_all(const struct policy *policy)
 				.name = names[i],
 				.fetch = (enum policy_fetch)(i % 3),
 				.linked = i & 1,
-				.semaphore = i == 2 };
+				.semaphore = i == 2,
+				.addresses = i & 2 };
 
 			ask(policy, 1000, &wish);
 			ask(policy, 7, &wish);

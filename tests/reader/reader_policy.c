@@ -91,7 +91,7 @@ static const char file_text[] = "# a comment\n"
 				"\n"
 				"allow user=1000 kprobe:do_sys_open*\n"
 				"allow\tgroup=4711   kprobe:* fetch=memory\n"
-				"allow group=4711 tracepoint:sched:*\n"
+				"allow group=4711 tracepoint:sched:* kernel-addresses=yes\n"
 				"allow user=1001 uprobe:/usr/bin/perl fetch=none\n"
 				"allow user=1001 usdt:/lib/** semaphore=yes\n"
 				"limit user=1000 probes=3\n"
@@ -153,6 +153,12 @@ static void test_rules_decide(void **state)
 		refusal(&policy, 5, GROUP, WISH(POLICY_TRACEPOINT, "task:task_rename"), NULL));
 	expect("no line",
 		refusal(&policy, 5, 7, WISH(POLICY_TRACEPOINT, "sched:sched_switch"), NULL));
+	/* The kernel's addresses go to whom a line gives them. */
+	assert_null(refusal(&policy, 5, GROUP,
+		WISH(POLICY_TRACEPOINT, "sched:sched_switch", .addresses = true), NULL));
+	expect("kernel-addresses=yes",
+		refusal(&policy, 1000, 7, WISH(POLICY_KPROBE, "do_sys_openat2", .addresses = true),
+			NULL));
 	/* The file itself is named, so its other names don't matter. */
 	assert_null(refusal(
 		&policy, 1001, 7, WISH(POLICY_UPROBE, "/usr/bin/perl", .linked = true), NULL));
@@ -217,6 +223,9 @@ static void test_wrong_lines(void **state)
 		{ "allow everyone kprobe:* rate=1e3", 1, "rate" },
 		{ "allow everyone kprobe:* semaphore=yes", 1, "only usdt" },
 		{ "allow everyone tracepoint:*:* fetch=none", 1, "no fetch arguments" },
+		{ "allow everyone kprobe:* kernel-addresses=all", 1, "no, yes" },
+		{ "allow everyone kprobe:* kernel-addresses", 1, "and kernel-addresses=" },
+		{ "allow everyone kprobe:* kernel-addresses=yes kernel-addresses=no", 1, "stands twice" },
 		{ "allow everyone kprobe:* retch=none", 1, "none of fetch=" },
 		{ "allow everyone tracepoint:sched:* scope=own scope=all", 1, "scope= stands twice" },
 		{ "allow everyone kprobe:* rate=50 fetch=none rate=50", 1, "rate= stands twice" },
