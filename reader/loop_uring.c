@@ -39,6 +39,16 @@ int loop_uring_open(struct loop *loop)
 	return r;
 }
 
+/* The kernel keeps a worker that has nothing to do for as long as the process lives, and wakes it every five seconds to
+ * see whether it may go. It may as soon as the processor that it is on isn't one of its own, so it gets none. Where the
+ * kernel does not know this, or refuses, its worker stays. */
+static void let_workers_go(struct loop *loop)
+{
+	const uint64_t no_processor = 0;
+
+	(void)io_uring_register((unsigned int)loop->ring.ring_fd, IORING_REGISTER_IOWQ_AFF, &no_processor, sizeof(no_processor));
+}
+
 int loop_uring_lock(
 	struct loop *loop, const int *files, uint32_t file_count, void *memory, size_t size)
 {
@@ -68,6 +78,7 @@ int loop_uring_lock(
 	 * kernel has. */
 	rules[ARRAY_SIZE(opcodes) + 1].opcode = IORING_RESTRICTION_REGISTER_OP;
 	rules[ARRAY_SIZE(opcodes) + 1].register_op = IORING_REGISTER_PROBE;
+	let_workers_go(loop);
 	r = file_count ? io_uring_register_files(&loop->ring, files, file_count) : 0;
 	if (!r && size)
 		r = io_uring_register_buffers(&loop->ring, &area, 1);

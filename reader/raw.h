@@ -19,12 +19,13 @@ struct raw_cpu {
 	struct raw *raw;
 	int fd;       /* per_cpu/cpuN/trace_pipe_raw, O_NONBLOCK */
 	bool offline; /* was never online since the instance was made: reads say ENODEV */
-	bool ready;   /* the last look found something to read */
+	bool ready;   /* there is something to read: the last look found it, or no read has said otherwise */
 	bool stalled; /* a read failed or came short in this sweep: not asked again before the next
 			 one */
 	bool told;    /* an unexpected result has been logged */
 	uint32_t taken; /* sub-buffers moved in this sweep */
 	uint32_t want;  /* length of the next chain */
+	uint32_t planned; /* sub-buffers that chains are to bring in this sweep */
 	/* The chain in flight. Its reads are linked, so they finish in order. */
 	uint32_t chain[RAW_CHAIN_MAX];
 	uint32_t queued, done;
@@ -39,6 +40,7 @@ struct raw {
 	struct raw_cpu *cpus;
 	struct pollfd *poll;
 	uint32_t in_flight; /* reads of all CPUs */
+	uint64_t until;     /* what begins later need not be read any more; UINT64_MAX: all has to be */
 	uint32_t share;     /* sub-buffers of one CPU in one sweep, at most */
 	/* What becomes of a sub-buffer: published, or counted by the proof. Takes the slot over. */
 	void (*deliver)(struct raw *raw, uint32_t cpu, uint32_t slot, uint32_t length);
@@ -52,6 +54,7 @@ struct raw {
 	bool stopping;
 	uint32_t quiet;    /* sweeps in a row that found nothing, while stopping */
 	uint32_t moved;    /* sub-buffers of the last sweep */
+	uint32_t unwoken;  /* bytes that were published since the router was last looked after */
 	uint64_t woken;    /* when the last sweep that a wake-up caused began */
 	uint64_t gap;      /* ns between wake-ups, a running mean */
 	uint32_t calm;     /* loaded sweeps in a row that moved little */
@@ -69,8 +72,13 @@ void raw_look(struct raw *raw);
  * is the number of sub-buffers. Leaves no read in flight. Returns 0 or -errno. */
 int raw_round(struct raw *raw, uint32_t *ret_moved);
 
-/* Starts a sweep: every CPU has its share before it again. */
+/* Starts a sweep by looks: every CPU has its share before it again. */
 void raw_begin(struct raw *raw);
+
+/* A sweep without a look: reads each CPU past `time`, that is, until a read finds nothing or brings a sub-buffer that
+ * begins later; unless its share is used up or no slot is left before. Those that were not read so far stay `ready`.
+ * Leaves no read in flight. Returns 0 or -errno. */
+int raw_drain(struct raw *raw, uint64_t time);
 
 /* The loop's callback for finished reads; `context` is the struct raw. */
 void raw_read_done(void *context, uint64_t token, int result);

@@ -13,6 +13,8 @@
 
 /* Reads in flight over all CPUs: a chain must not be torn by a full submission queue. */
 #define ROUND_MAX 128
+/* A shorter chain is not worth its being called back, should it be too long. */
+#define CHAIN_LEAST 4
 /* Between two looks at reads that a worker is at, and how long they may take in all, on the slowest
  * machine. */
 #define LOOK_AGAIN  UINT64_C(5000000)
@@ -80,16 +82,30 @@ static uint32_t obtainable(struct raw *raw, uint32_t index)
 	return fair < most ? fair : most;
 }
 
+/* Every sub-buffer begins with the time of its first event, the clock's own number. It only says when to stop: a CPU
+ * that makes events as fast as they are read is never found empty. */
+static bool begins_after(const struct raw *raw, uint32_t slot)
+{
+	uint64_t time;
+
+	memcpy(&time, pool_writer_slot(raw->base.pool, slot), sizeof(time));
+	return time > raw->until;
+}
+
 static void settle(struct raw_cpu *cpu, uint32_t index, uint32_t slot, int result)
 {
 	struct raw *raw = cpu->raw;
 
 	if (result > 0) {
 		cpu->taken++;
+		if (begins_after(raw, slot))
+			cpu->ready = false;
 		raw->deliver(raw, index, slot, (uint32_t)result);
 	} else {
 		pool_writer_put(raw->base.pool, slot);
 	}
+	if (result == -EAGAIN)
+		cpu->ready = false;
 	if (result == (int)raw->subbuf_size || result == -ECANCELED || result == -EAGAIN)
 		return;
 	cpu->stalled = true;
@@ -200,23 +216,26 @@ static int finish_chains(struct raw *raw)
 	return r;
 }
 
-static void read_plain(struct raw *raw, uint32_t index, uint32_t length)
+/* False: nothing more is to be had. */
+static bool read_one(struct raw *raw, uint32_t index)
 {
 	struct raw_cpu *cpu = &raw->cpus[index];
+	uint32_t slot = pool_writer_take(raw->base.pool);
+	ssize_t n;
 
-	for (uint32_t i = 0; i < length; i++) {
-		uint32_t slot = pool_writer_take(raw->base.pool);
-		ssize_t n;
+	if (slot == UINT32_MAX)
+		return false;
+	do {
+		n = read(cpu->fd, pool_writer_slot(raw->base.pool, slot), raw->subbuf_size);
+	} while (n < 0 && errno == EINTR);
+	settle(cpu, index, slot, n < 0 ? -errno : (int)n);
+	return n == (ssize_t)raw->subbuf_size;
+}
 
-		if (slot == UINT32_MAX)
-			return;
-		do {
-			n = read(cpu->fd, pool_writer_slot(raw->base.pool, slot), raw->subbuf_size);
-		} while (n < 0 && errno == EINTR);
-		settle(cpu, index, slot, n < 0 ? -errno : (int)n);
-		if (n != (ssize_t)raw->subbuf_size)
-			return;
-	}
+static void read_plain(struct raw *raw, uint32_t index, uint32_t length)
+{
+	while (length && read_one(raw, index))
+		length--;
 }
 
 static uint32_t chain_length(struct raw *raw, uint32_t index)
@@ -224,7 +243,7 @@ static uint32_t chain_length(struct raw *raw, uint32_t index)
 	struct raw_cpu *cpu = &raw->cpus[index];
 	uint32_t length = cpu->want, limit;
 
-	if (!cpu->ready || cpu->stalled || cpu->taken >= raw->share)
+	if (!length || !cpu->ready || cpu->stalled || cpu->taken >= raw->share)
 		return 0;
 	if (length > raw->share - cpu->taken)
 		length = raw->share - cpu->taken;
@@ -269,5 +288,66 @@ int raw_round(struct raw *raw, uint32_t *ret_moved)
 	for (uint32_t i = 0; i < raw->cpu_count; i++)
 		after += raw->cpus[i].taken;
 	*ret_moved = after - before;
+	return r;
+}
+
+/* Chains for what is surely there. False: none is worth while. */
+static bool plan_chains(struct raw *raw)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		struct raw_cpu *cpu = &raw->cpus[i];
+
+		cpu->want = cpu->planned > cpu->taken ? cpu->planned - cpu->taken : 0;
+		if (cpu->want > RAW_CHAIN_MAX)
+			cpu->want = RAW_CHAIN_MAX;
+		any |= cpu->want >= CHAIN_LEAST;
+	}
+	return any;
+}
+
+/* Until a read finds nothing or brings what is newer than the sweep. A look, or a read that waits, would tell the same
+ * at the price of an interrupt at this CPU's next event. */
+static void read_rest(struct raw *raw, uint32_t index)
+{
+	struct raw_cpu *cpu = &raw->cpus[index];
+
+	while (cpu->ready && !cpu->stalled && cpu->taken < raw->share) {
+		if (!obtainable(raw, index)) {
+			raw->blocked = true;
+			return;
+		}
+		if (!read_one(raw, index))
+			return;
+	}
+}
+
+int raw_drain(struct raw *raw, uint64_t time)
+{
+	uint32_t moved = 1;
+	int r = 0;
+
+	raw->until = time;
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		struct raw_cpu *cpu = &raw->cpus[i];
+
+		cpu->planned = cpu->taken / 2;
+		cpu->taken = 0;
+		cpu->ready = true;
+		cpu->stalled = cpu->offline = false;
+	}
+	while (!r && moved && raw->base.loop->uring && plan_chains(raw))
+		r = raw_round(raw, &moved);
+	for (uint32_t i = 0; !r && i < raw->cpu_count; i++)
+		read_rest(raw, i);
+	raw->until = UINT64_MAX;
+	/* Without a slot nobody knows whether there is anything. */
+	if (!r && raw->blocked) {
+		raw_look(raw);
+		raw->blocked = false;
+		for (uint32_t i = 0; i < raw->cpu_count; i++)
+			raw->blocked |= raw->cpus[i].ready;
+	}
 	return r;
 }

@@ -1,5 +1,6 @@
 /* Where a session's bytes come from: `raw`, `text` or a file, each in its own source_*.c behind
- * this one interface. A source moves bytes into slots of the pool and never looks into them. */
+ * this one interface. A source moves bytes into slots of the pool and, but for
+ * the time at which a sub-buffer begins, never looks into them. */
 #ifndef TRACEFAN_READER_SOURCE_H
 #define TRACEFAN_READER_SOURCE_H
 

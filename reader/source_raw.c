@@ -13,10 +13,13 @@
  * and for the interval's end. If wake-ups come fast, it is loaded again, and tries half as often
  * from then on.
  *
- * A sweep looks at all CPUs with one poll(2) and reads from those that have something, until a look
- * finds nothing or each has used up its share of the pool. Its time T is the clock's before the
+ * Idle, a sweep looks at all CPUs with one poll(2) and reads from those that have something, until a
+ * look finds nothing or each has used up its share of the pool. Its time T is the clock's before the
  * last look: what that look didn't find isn't there, and everything that the sweep published is
- * older. No read is in flight between sweeps. */
+ * older. Loaded, it doesn't look, since each look makes the next commit of every CPU pay for an
+ * interrupt: T is the clock's at its beginning, and each CPU is read until a read finds nothing or
+ * brings what begins after T. So what it published may be newer than T, and another sweep follows.
+ * No read is in flight between sweeps. */
 #include "reader/raw.h"
 
 #include "base/cleanup.h"
@@ -38,7 +41,7 @@
 /* How many intervals pass between two tries to wait, at most. */
 #define PATIENCE_MAX 64
 /* The router is woken in the middle of a sweep when so many bytes wait for it. */
-#define WAKE_BYTES  (64U << 10)
+#define WAKE_BYTES  (256U << 10)
 #define BACKOFF_MAX 100000000
 /* How many sweeps in a row, an interval apart, have to find nothing before a stopped session counts
  * as drained: an event that was being written when its probe was disabled is committed by then. */
@@ -47,6 +50,11 @@
 static void publish(struct raw *raw, uint32_t cpu, uint32_t slot, uint32_t length)
 {
 	pool_writer_publish(raw->base.pool, slot, cpu, length);
+	raw->unwoken += length;
+	if (raw->unwoken < WAKE_BYTES)
+		return;
+	raw->unwoken = 0;
+	(void)pool_writer_wake(raw->base.pool);
 }
 
 static void cpu_ready(void *context, short revents)
@@ -87,29 +95,40 @@ static bool publish_sweep(struct raw *raw, uint64_t time)
 		raw->base.pool, &(struct pool_entry){ .kind = POOL_SWEEP, .time = time });
 }
 
-/* One sweep; *ret_time is its T. True in *ret_empty: every CPU was found empty. */
-static int sweep(struct raw *raw, uint64_t *ret_time, bool *ret_empty)
+/* Idle: looks, and reads from those that have something, until a look finds nothing. *ret_time is before that look. */
+static int sweep_by_looks(struct raw *raw, uint64_t *ret_time)
 {
-	uint32_t moved, waiting = 0;
+	uint32_t moved;
 	int r;
 
-	raw->moved = 0;
-	raw->blocked = false;
 	raw_begin(raw);
 	do {
 		*ret_time = loop_now();
 		raw_look(raw);
 		r = raw_round(raw, &moved);
-		raw->moved += moved;
-		waiting += moved;
-		if (waiting * raw->subbuf_size >= WAKE_BYTES) {
-			(void)pool_writer_wake(raw->base.pool);
-			waiting = 0;
-		}
 	} while (!r && moved);
+	return r;
+}
+
+/* One sweep; *ret_time is its T. True in *ret_empty: every CPU was found empty. */
+static int sweep(struct raw *raw, uint64_t *ret_time, bool *ret_empty)
+{
+	int r;
+
+	raw->blocked = false;
+	raw->unwoken = 0;
+	if (raw->loaded) {
+		*ret_time = loop_now();
+		r = raw_drain(raw, *ret_time);
+	} else {
+		r = sweep_by_looks(raw, ret_time);
+	}
+	raw->moved = 0;
 	*ret_empty = true;
-	for (uint32_t i = 0; i < raw->cpu_count; i++)
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		raw->moved += raw->cpus[i].taken;
 		*ret_empty &= !raw->cpus[i].ready && !raw->cpus[i].stalled;
+	}
 	return r;
 }
 
@@ -344,6 +363,7 @@ int source_raw_open(const struct instance *instance, struct loop *loop, struct p
 	raw->cpu_count = instance->cpu_count;
 	raw->subbuf_size = instance->subbuf_size;
 	raw->deliver = publish;
+	raw->until = UINT64_MAX;
 	raw->gap = LOAD_PAUSE;
 	raw->share = pool->slot_count / raw->cpu_count ? pool->slot_count / raw->cpu_count : 1;
 	raw->cpus = calloc(raw->cpu_count, sizeof(*raw->cpus));

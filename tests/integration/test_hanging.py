@@ -4,6 +4,7 @@ is full, and stays so until the test reads from it."""
 import ctypes
 import os
 import pathlib
+import platform
 import subprocess
 import time
 
@@ -102,6 +103,28 @@ class Hanging(harness.TestCase):
 
 class HangingText(Hanging):
     words = ("--source", "text")
+
+
+class Worker(harness.TestCase):
+    """Who writes to control files for the reader, a thread of the kernel's, goes some seconds after the last write. One that
+    stayed would be woken every few seconds for ever."""
+
+    def test_it_goes(self):
+        if tuple(map(int, platform.release().split("-")[0].split(".")[:2])) < (6, 4):
+            self.skipTest(f"Linux {platform.release()} keeps idle workers")
+        session = harness.Session(self.folder)
+        gate = harness.Gate(self.folder)
+        self.addCleanup(gate.close)
+        consumer = session.trace("-e", "tracepoint:syscalls:sys_enter_getpgid", "-o", "json", gate=gate)
+        gate.wait(consumer)
+        threads = pathlib.Path(f"/proc/{session.reader.pid}/task")
+        deadline = time.monotonic() + harness.PATIENCE
+        while len(list(threads.iterdir())) > 1:
+            self.assertLess(time.monotonic(), deadline, "the ring's worker stays")
+            time.sleep(0.1)
+        gate.open()
+        self.check_ended(consumer.wait())
+        self.assertEqual(session.stop(), (0, 0))
 
 
 if __name__ == "__main__":
