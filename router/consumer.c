@@ -4,6 +4,7 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "router/answer.h"
+#include "router/consumer_status.h"
 #include "router/consumer_traces.h"
 #include "router/kept.h"
 #include "router/router.h"
@@ -31,6 +32,7 @@ static void on_hello(struct router *router, struct consumer *consumer, struct co
 
 	memcpy(consumer->program, hello->program, sizeof(consumer->program));
 	memcpy(welcome.session, router->welcome.session, sizeof(welcome.session));
+	welcome.flags |= router->takeover.waiting ? SESSION_READERLESS : 0U;
 	welcome.failure.position = -1;
 	consumer->state = CONSUMER_GREETED;
 	answer_send(router, consumer, &welcome, CONTROL_HELLO, sizeof(welcome), hello->header.cookie, NULL, 0);
@@ -159,7 +161,7 @@ static void on_attach(struct router *router, struct consumer *consumer, struct c
 	vouch.ring_capacity = consumer->ring_capacity;
 	r = upstream_send(&router->upstream, &vouch, CONTROL_CONSUMER, sizeof(vouch), &consumer->fd, 1, &request);
 	if (r < 0) {
-		control_failure_set(&failure, -r, -1, r == -ENOTCONN ? "the session's reader is not running" : "asking the reader: %s", strerror(-r));
+		control_failure_set(&failure, -r, -1, r == -ENOTCONN ? "the session's reader is gone: start it again" : "asking the reader: %s", strerror(-r));
 		answer_attached(router, consumer, r == -ENOTCONN ? EXIT_MISSING : EXIT_FAILED, &failure);
 		return;
 	}
@@ -285,66 +287,121 @@ static void on_detach(struct router *router, struct consumer *consumer, struct c
 
 /* ---- messages ---- */
 
-static const struct {
+struct handler {
 	uint16_t type;
 	uint16_t states; /* enum consumer_state: where it may come */
+	bool waits;      /* while there is no reader: the answer takes one */
 	void (*handle)(struct router *router, struct consumer *consumer, struct control_message *message);
-} handlers[] = {
-	{ CONTROL_HELLO, CONSUMER_NEW, on_hello },
-	{ CONTROL_ATTACH, CONSUMER_GREETED, on_attach },
-	{ CONTROL_CREATE, CONSUMER_READY, consumer_on_create },
-	{ CONTROL_SCHEMA, CONSUMER_READY, consumer_on_schema },
-	{ CONTROL_SET_FILTER, CONSUMER_READY, consumer_on_set_filter },
-	{ CONTROL_SET_SHARED, CONSUMER_READY, consumer_on_set_filter },
-	{ CONTROL_SET_ENABLED, CONSUMER_READY, consumer_on_set_enabled },
-	{ CONTROL_STATS, CONSUMER_READY, consumer_on_stats },
-	{ CONTROL_EXPLAIN, CONSUMER_READY, consumer_on_explain },
-	{ CONTROL_CLOSE, CONSUMER_READY, consumer_on_close },
-	{ CONTROL_LIST, CONSUMER_GREETED | CONSUMER_READY, on_list },
-	{ CONTROL_FLUSH, CONSUMER_READY, on_flush },
-	{ CONTROL_LEDGER, CONSUMER_READY, on_ledger },
-	{ CONTROL_RESUMED, CONSUMER_READY, on_resumed },
-	{ CONTROL_CAPTURE, CONSUMER_READY, state_on_capture },
-	{ CONTROL_ROOM, CONSUMER_READY, on_room },
-	{ CONTROL_DETACH, CONSUMER_GREETED | CONSUMER_READY, on_detach },
-	{ CONTROL_READER, CONSUMER_NEW, takeover_on_reader },
 };
 
-static bool dispatch(struct router *router, struct consumer *consumer, struct control_message *message)
+static const struct handler handlers[] = {
+	{ CONTROL_HELLO, CONSUMER_NEW, false, on_hello },
+	{ CONTROL_ATTACH, CONSUMER_GREETED, true, on_attach },
+	{ CONTROL_CREATE, CONSUMER_READY, true, consumer_on_create },
+	{ CONTROL_SCHEMA, CONSUMER_READY, false, consumer_on_schema },
+	{ CONTROL_SET_FILTER, CONSUMER_READY, true, consumer_on_set_filter },
+	{ CONTROL_SET_SHARED, CONSUMER_READY, true, consumer_on_set_filter },
+	{ CONTROL_SET_ENABLED, CONSUMER_READY, true, consumer_on_set_enabled },
+	{ CONTROL_STATS, CONSUMER_READY, false, consumer_on_stats },
+	{ CONTROL_EXPLAIN, CONSUMER_READY, false, consumer_on_explain },
+	{ CONTROL_CLOSE, CONSUMER_READY, true, consumer_on_close },
+	{ CONTROL_LIST, CONSUMER_GREETED | CONSUMER_READY, true, on_list },
+	{ CONTROL_FLUSH, CONSUMER_READY, true, on_flush },
+	{ CONTROL_LEDGER, CONSUMER_READY, true, on_ledger },
+	{ CONTROL_RESUMED, CONSUMER_READY, true, on_resumed },
+	{ CONTROL_CAPTURE, CONSUMER_READY, true, state_on_capture },
+	{ CONTROL_ROOM, CONSUMER_READY, false, on_room },
+	{ CONTROL_STATUS, CONSUMER_GREETED | CONSUMER_READY, false, consumer_on_status },
+	{ CONTROL_DETACH, CONSUMER_GREETED | CONSUMER_READY, false, on_detach },
+	{ CONTROL_READER, CONSUMER_NEW, false, takeover_on_reader },
+};
+
+static int keep(struct consumer *consumer, struct control_message *message)
+{
+	consumer->kept = malloc(sizeof(*consumer->kept));
+	if (!consumer->kept)
+		return -ENOMEM;
+	*consumer->kept = *message;
+	/* Its descriptors, too. */
+	message->fd_count = 0;
+	return 0;
+}
+
+static void drop_kept(struct consumer *consumer)
+{
+	if (consumer->kept)
+		control_message_release(consumer->kept);
+	free(consumer->kept);
+	consumer->kept = NULL;
+}
+
+static int dispatch(struct router *router, struct consumer *consumer, struct control_message *message)
 {
 	for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
 		if (handlers[i].type != message->header.type)
 			continue;
 		if (!(handlers[i].states & consumer->state))
-			return false;
+			return -EPROTO;
+		if (handlers[i].waits && router->takeover.waiting)
+			return keep(consumer, message);
 		handlers[i].handle(router, consumer, message);
-		return true;
+		return 0;
 	}
-	return false;
+	return -EPROTO;
 }
 
-/* One request at a time, and none while there is no reader: they wait in their sockets. */
+/* One request at a time. */
 static void watch_socket(struct router *router, struct consumer *consumer)
 {
-	bool paused = consumer->unanswered || (router->takeover.waiting && consumer->state != CONSUMER_NEW);
+	bool paused = consumer->unanswered;
 	struct epoll_event event = { .events = paused ? 0 : EPOLLIN, .data.ptr = consumer };
 
 	if (consumer->paused != paused && epoll_ctl(router->epoll_fd, EPOLL_CTL_MOD, consumer->fd, &event) == 0)
 		consumer->paused = paused;
 }
 
-void consumer_pause(struct router *router)
-{
-	for (struct consumer *c = router->consumers; c; c = c->next) {
-		if (c->state != CONSUMER_GONE)
-			watch_socket(router, c);
-	}
-}
-
 void consumer_answered(struct router *router, struct consumer *consumer)
 {
 	consumer->unanswered = false;
 	watch_socket(router, consumer);
+}
+
+static void take_message(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	int r = control_check(message);
+
+	consumer->unanswered = true;
+	if (r == 0)
+		r = dispatch(router, consumer, message);
+	control_message_release(message);
+	/* What more of them would cost the reader, others would wait for. */
+	if (r == 0 && consumer->state != CONSUMER_GONE)
+		watch_socket(router, consumer);
+	if (r < 0) {
+		log_note("consumer %" PRIu64 " broke the protocol: %s", consumer->number, strerror(-r));
+		consumer_close(router, consumer);
+	}
+}
+
+void consumer_tell_reader(struct router *router, bool has_one)
+{
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->has_outlet)
+			ring_writer_tell_reader(&c->outlet.ring, has_one);
+	}
+}
+
+void consumer_go_on(struct router *router)
+{
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		struct control_message *kept = c->kept;
+
+		if (!kept || router->takeover.waiting)
+			continue;
+		c->kept = NULL;
+		take_message(router, c, kept);
+		free(kept);
+	}
 }
 
 void consumer_readable(struct router *router, struct consumer *consumer)
@@ -360,24 +417,11 @@ void consumer_readable(struct router *router, struct consumer *consumer)
 		return;
 	}
 	r = control_receive(consumer->fd, &message);
-	if (r == -EAGAIN)
-		return;
-	if (r == 0) {
-		consumer_close(router, consumer);
-		return;
-	}
 	if (r == 1) {
-		r = control_check(&message);
-		consumer->unanswered = true;
-		if (r == 0 && !dispatch(router, consumer, &message))
-			r = -EPROTO;
-		control_message_release(&message);
-		/* What more of them would cost the reader, others would wait for. */
-		if (consumer->state != CONSUMER_GONE)
-			watch_socket(router, consumer);
-	}
-	if (r < 0) {
-		log_note("consumer %" PRIu64 " broke the protocol: %s", consumer->number, strerror(-r));
+		take_message(router, consumer, &message);
+	} else if (r != -EAGAIN) {
+		if (r < 0)
+			log_note("consumer %" PRIu64 " broke the protocol: %s", consumer->number, strerror(-r));
 		consumer_close(router, consumer);
 	}
 }
@@ -429,6 +473,7 @@ int consumer_accept(struct router *router, int fd)
 	}
 	consumer->fd = fd;
 	consumer->uid = who.uid;
+	consumer->pid = who.pid;
 	consumer->state = CONSUMER_NEW;
 	consumer->number = ++router->next_consumer;
 	consumer->next = router->consumers;
@@ -452,6 +497,7 @@ void consumer_close(struct router *router, struct consumer *consumer)
 		consumer->has_outlet = false;
 	}
 	tell_left(router, consumer);
+	drop_kept(consumer);
 	consumer->state = CONSUMER_GONE;
 	/* Closing alone does not end the watch: the reader got this socket, too, and as long as it lies there,
 	 * be it in a message that was not read yet, the kernel would go on to name a consumer that was freed. */

@@ -29,7 +29,10 @@ struct consumer {
 	uint32_t flags; /* enum control_attach_flag */
 	uint64_t attach_cookie;
 	uid_t uid;
+	pid_t pid; /* of who connected */
 	bool unanswered, paused; /* a request is under way: no other is read meanwhile */
+	/* What waits for a reader; owned, NULL: nothing does. */
+	struct control_message *kept;
 	bool vouched; /* the reader knows that it is attached, or about to be */
 	size_t ring_capacity; /* what the ring will have */
 	enum ring_overflow overflow;
@@ -47,8 +50,10 @@ int consumer_accept(struct router *router, int fd);
 void consumer_answered(struct router *router, struct consumer *consumer);
 /* Its socket is readable or closed. */
 void consumer_readable(struct router *router, struct consumer *consumer);
-/* There is no reader any more, or there is one again: requests wait in their sockets, or are read. */
-void consumer_pause(struct router *router);
+/* The session's reader is dead, or there is one again. */
+void consumer_tell_reader(struct router *router, bool has_one);
+/* There is a reader again: what waited for it is dealt with. */
+void consumer_go_on(struct router *router);
 /* Ends it: traces, ring, socket. The struct itself goes with consumer_sweep. */
 void consumer_close(struct router *router, struct consumer *consumer);
 /* Frees those that are gone. */

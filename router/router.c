@@ -109,6 +109,9 @@ static void stop_now(struct router *router)
 	while (stream_take(router) == 1)
 		;
 	router_end(router, &end);
+	/* Nobody takes over any more. */
+	router->takeover.waiting = false;
+	consumer_go_on(router);
 }
 
 /* ---- the loop ---- */
@@ -292,14 +295,18 @@ static bool finished(struct router *router)
 /* Nobody took over. */
 static void give_up_waiting(struct router *router)
 {
+	char why[sizeof(router->end.message)];
+
 	if (!router->takeover.waiting || router->ending || router_now() < router->takeover.deadline)
 		return;
 	router->takeover.waiting = false;
-	consumer_pause(router);
 	upstream_lost(&router->upstream);
 	log_error("no reader has taken over");
 	router->status = EXIT_FAILED;
-	end_now(router, END_ERROR, "the session's reader is gone");
+	(void)snprintf(why, sizeof(why), "the session's reader is gone; start it again with: tracefan session start %.32s",
+		router->welcome.session);
+	end_now(router, END_ERROR, why);
+	consumer_go_on(router);
 }
 
 static int loop(struct router *router)

@@ -198,7 +198,8 @@ static int begin(struct router *router)
 		return r;
 	pushdown_all(router);
 	stream_ask_again(router);
-	consumer_pause(router);
+	consumer_tell_reader(router, true);
+	consumer_go_on(router);
 	return stream_look(router);
 }
 
@@ -257,7 +258,7 @@ bool takeover_wait(struct router *router)
 	takeover->pausing = false;
 	upstream_cut(&router->upstream);
 	log_warning("the reader is gone; waiting for one that takes over");
-	consumer_pause(router);
+	consumer_tell_reader(router, false);
 	if (takeover->heir >= 0)
 		try_begin(router);
 	return true;

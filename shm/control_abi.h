@@ -46,6 +46,8 @@ enum control_type {
 				  * false, one that none has is an error */
 	CONTROL_CAPTURE = 17,    /* control_capture; reply control_status + fds: the table, the details (shm/state_abi.h); the
 				  * events of traces that were held back begin where the table is of */
+	CONTROL_STATUS = 18,     /* control_status_from; reply control_status_page: who is attached, with each trace's side of
+				  * the ledger. Root sees all, others what is their own user's */
 	CONTROL_RESUMED = 14,    /* control_id (id 0); reply control_status: its traces are all back (ATTACH_RESUME) */
 
 	/* router -> reader */
@@ -125,6 +127,7 @@ enum control_session_flag {
 	SESSION_FALLBACK = 1 << 1, /* the start-up proof of io_uring failed: poll and read instead */
 	SESSION_LASTING = 1 << 2,  /* nobody owns it: when its reader dies, another one may take over */
 	SESSION_TAKEN_OVER = 1 << 3, /* this reader did: what the last one had taken out of the kernel and not published is lost */
+	SESSION_READERLESS = 1 << 4, /* to consumers: its reader is dead, and the router waits for another */
 };
 
 struct control_welcome {
@@ -308,6 +311,47 @@ struct control_stats {
 	struct control_failure failure;
 };
 _Static_assert(sizeof(struct control_stats) == 592, "control stats");
+
+/* Where a page of the status begins: zeroes, or what the page before says. */
+struct control_status_from {
+	struct control_header header;
+	uint64_t consumer;
+	uint64_t skip; /* of that consumer's traces */
+};
+_Static_assert(sizeof(struct control_status_from) == 32, "control status from");
+
+/* A trace; or, with trace_id 0, a consumer that has none. */
+struct control_status_row {
+	uint64_t consumer; /* the router's number for it */
+	uint64_t trace_id;
+	struct ledger_trace ledger;
+	uint64_t ring_capacity; /* bytes */
+	uint64_t ring_used;     /* of them, by the consumer's own word */
+	int32_t pid;            /* of who connected, by the kernel's word; 0: not of the router's world */
+	uint32_t uid;
+	uint32_t overflow; /* enum ring_overflow */
+	uint8_t enabled;
+	uint8_t own;       /* 1: of the consumer that asks */
+	uint16_t reserved;
+	char program[CONTROL_NAME_MAX]; /* by its own word */
+	char name[2 * CONTROL_NAME_MAX];
+};
+_Static_assert(sizeof(struct control_status_row) == 296, "control status row");
+
+#define CONTROL_STATUS_ROWS 48
+
+struct control_status_page {
+	struct control_header header;
+	uint32_t status;
+	uint32_t count;         /* of rows; the others are zero */
+	uint32_t readerless;    /* 1: the session's reader is dead, and another is waited for */
+	uint32_t reserved;
+	uint64_t next_consumer; /* where the next page begins; 0: this is the last one */
+	uint64_t next_skip;
+	struct control_failure failure;
+	struct control_status_row rows[CONTROL_STATUS_ROWS];
+};
+_Static_assert(sizeof(struct control_status_page) == 560 + 296 * CONTROL_STATUS_ROWS, "control status page");
 
 /* Texts that do not fit are cut and end in "...". */
 struct control_explained {

@@ -136,7 +136,7 @@ static const struct layout layout_welcome = {
 	.values = {
 		STATUS(control_welcome),
 		SUCCESS_VALUE(control_welcome, source, SOURCE_RAW, SOURCE_TEXT),
-		VALUE(control_welcome, flags, 0, SESSION_FLAGS),
+		VALUE(control_welcome, flags, 0, SESSION_FLAGS | SESSION_READERLESS),
 		ZERO(control_welcome, reserved),
 	},
 };
@@ -220,6 +220,19 @@ static const struct layout layout_explained = {
 	.values = { STATUS(control_explained), VALUE(control_explained, exact, 0, 1) },
 };
 
+static const struct layout layout_status_from = { .size = sizeof(struct control_status_from) };
+static const struct layout layout_status_page = {
+	.size = sizeof(struct control_status_page),
+	.has_status = true,
+	.texts = { TEXT(control_status_page, failure.message) },
+	.values = {
+		STATUS(control_status_page),
+		VALUE(control_status_page, count, 0, CONTROL_STATUS_ROWS),
+		VALUE(control_status_page, readerless, 0, 1),
+		ZERO(control_status_page, reserved),
+	},
+};
+
 struct row {
 	uint16_t type;
 	const struct layout *request;
@@ -243,6 +256,7 @@ static const struct row rows[] = {
 	{ CONTROL_DETACH, &layout_id, 0, 0, &layout_status, 0 },
 	{ CONTROL_LEDGER, &layout_id, 0, 0, &layout_ledger, 0 },
 	{ CONTROL_EXPLAIN, &layout_id, 0, 0, &layout_explained, 0 },
+	{ CONTROL_STATUS, &layout_status_from, 0, 0, &layout_status_page, 0 },
 	{ CONTROL_RESUMED, &layout_id, 0, 0, &layout_status, 0 },
 	{ CONTROL_CAPTURE, &layout_capture, 0, 0, &layout_status, 2 },
 	{ CONTROL_ROOM, &layout_id, 0, 0, &layout_status, 0 },
@@ -322,6 +336,19 @@ static bool fetch_valid(const struct control_create *create)
 	return true;
 }
 
+static bool rows_valid(const struct control_status_page *page)
+{
+	for (uint32_t i = 0; i < page->count; i++) {
+		const struct control_status_row *row = &page->rows[i];
+
+		if (!memchr(row->program, 0, sizeof(row->program)) || !memchr(row->name, 0, sizeof(row->name)))
+			return false;
+		if (row->overflow > RING_OVERWRITE || row->enabled > 1 || row->own > 1 || row->reserved)
+			return false;
+	}
+	return true;
+}
+
 int control_check(const struct control_message *message)
 {
 	const bool is_reply = message->header.type & CONTROL_REPLY;
@@ -343,6 +370,8 @@ int control_check(const struct control_message *message)
 	if (message->fd_count < fds_min || message->fd_count > fds_max)
 		return -EBADMSG;
 	if (!texts_valid(layout, message) || !values_valid(layout, message, success))
+		return -EBADMSG;
+	if (layout == &layout_status_page && !rows_valid((const void *)message->bytes))
 		return -EBADMSG;
 	if (layout == &layout_create && !fetch_valid((const void *)message->bytes))
 		return -EBADMSG;

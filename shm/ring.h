@@ -122,6 +122,9 @@ static inline uint64_t ring_writer_unannounced(const struct ring_writer *writer)
 /* Bytes that are published or reserved and not consumed, by the clamped cursor. */
 uint64_t ring_writer_used(struct ring_writer *writer);
 
+/* The same for whoever only looks: nothing is taken from the cursor. At most the ring's capacity. */
+uint64_t ring_writer_fill(const struct ring_writer *writer);
+
 /* RING_DROP: bytes in the chunk in use and in those that hold nothing, after a look at the cursor.
  * Small records find that much room, up to one that no longer fits at the end of each chunk. */
 uint64_t ring_writer_room(struct ring_writer *writer);
@@ -129,6 +132,9 @@ uint64_t ring_writer_room(struct ring_writer *writer);
 /* Says whether the router waits for room. The caller looks at ring_writer_room once more behind it.
  */
 void ring_writer_wait(struct ring_writer *writer, bool waits);
+
+/* Says whether the session has a reader, and wakes the consumer to see it. */
+void ring_writer_tell_reader(struct ring_writer *writer, bool has_one);
 
 /* Descriptors for the consumer, duplicates owned by the caller: ring, cursor, what to poll.
  * Returns 0 or -errno. */
@@ -233,6 +239,9 @@ bool ring_reader_prepare_sleep(struct ring_reader *reader);
 
 /* After ring_reader_prepare_sleep: whether the router waits for room and has to be told. */
 bool ring_reader_is_awaited(const struct ring_reader *reader);
+
+/* Whether the writer said that the session's reader is dead. */
+bool ring_reader_is_readerless(const struct ring_reader *reader);
 
 /* What the writer, which is gone, had not told yet of what is lost; false: nothing. All of the ring has been read. */
 bool ring_reader_debt(const struct ring_reader *reader, struct ring_debt *ret);

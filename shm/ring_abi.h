@@ -74,7 +74,8 @@ struct ring_head {
 	/* 1: the router waits for room in this ring (recordings): a consumer that finds it empty says so by
 	 * CONTROL_ROOM before it sleeps. */
 	uint32_t waits;
-	uint8_t pad1[12];
+	uint32_t readerless; /* 1: the session's reader is dead, and nothing comes until another takes over */
+	uint8_t pad1[8];
 	/* Of the two that hold for what is published, the one with the greater serial counts. The writer fills in the
 	 * other one before it publishes, so wherever it dies, one is right. Read once the writer is gone. */
 	struct ring_debt debts[2];

@@ -356,6 +356,11 @@ bool ring_reader_is_awaited(const struct ring_reader *reader)
 	return __atomic_load_n(&reader_head(reader)->waits, __ATOMIC_RELAXED);
 }
 
+bool ring_reader_is_readerless(const struct ring_reader *reader)
+{
+	return __atomic_load_n(&reader_head(reader)->readerless, __ATOMIC_RELAXED);
+}
+
 bool ring_reader_debt(const struct ring_reader *reader, struct ring_debt *ret)
 {
 	const uint64_t published = reader_load_published(reader);

@@ -337,6 +337,16 @@ uint64_t ring_writer_used(struct ring_writer *writer)
 	return reserved - writer->consumed;
 }
 
+uint64_t ring_writer_fill(const struct ring_writer *writer)
+{
+	const struct ring_cursor *cursor = writer->cursor.base;
+	const uint64_t consumed = __atomic_load_n(&cursor->consumed, __ATOMIC_RELAXED), reserved = ring_writer_reserved(writer);
+	const uint64_t used = consumed - writer->consumed <= writer->published - writer->consumed ? reserved - consumed
+		: reserved - writer->consumed;
+
+	return used < writer->capacity ? used : writer->capacity;
+}
+
 uint64_t ring_writer_room(struct ring_writer *writer)
 {
 	writer_collect(writer);
@@ -349,6 +359,15 @@ int ring_writer_share(const struct ring_writer *writer, int ret_fds[3])
 	const int fds[3] = { writer->head.fd, writer->cursor.fd, writer->wait_fd };
 
 	return segment_duplicate(fds, ret_fds, 3);
+}
+
+void ring_writer_tell_reader(struct ring_writer *writer, bool has_one)
+{
+	struct ring_head *head = writer->head.base;
+
+	__atomic_store_n(&head->readerless, !has_one, __ATOMIC_RELAXED);
+	/* The write to the pipe orders the two: who was woken by it sees the word. */
+	(void)wake_signal(writer->wake_fd);
 }
 
 void ring_writer_wait(struct ring_writer *writer, bool waits)

@@ -151,6 +151,9 @@ int attachment_enable(struct attachment *attachment, bool enabled)
 	for (size_t i = 0; (trace = tfan_trace_at(attachment->tfan, i)); i++) {
 		int rc = tfan_trace_set_enabled(trace, enabled);
 
+		attachment->returning = rc == -EAGAIN;
+		if (attachment->returning)
+			return EXIT_BUSY;
 		if (rc < 0) {
 			attachment->unanswered = rc == -ETIMEDOUT;
 			return message_failure(tfan_failure(attachment->tfan), NULL);

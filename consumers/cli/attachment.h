@@ -16,6 +16,7 @@ struct attachment {
 	const struct private_session_config *config; /* NULL: a running session, options->session */
 	struct private_session session;
 	struct tfan *tfan;
+	bool returning;  /* its router is being started again: nothing can be asked before tfan_next has come back to it */
 	bool unanswered; /* the session was asked and did not answer: no more waiting for it */
 };
 
@@ -30,6 +31,7 @@ int attachment_open(struct attachment *attachment, const struct options *options
 
 /* All traces, or the first that can't be made is told. They are not enabled. */
 int attachment_create(struct attachment *attachment);
+/* Says nothing if that is `returning`. */
 int attachment_enable(struct attachment *attachment, bool enabled);
 
 /* The session is a recording that is replayed. */

@@ -354,6 +354,19 @@ void intake_drain(struct intake *intake)
 	}
 }
 
+bool intake_return(struct intake *intake)
+{
+	const uint64_t deadline = monotonic_now() + INTAKE_PATIENCE * MONOTONIC_SECOND;
+	uint64_t taken = intake->taken;
+
+	/* What comes first when it is back is the gap's record. */
+	while (intake->taken == taken && !intake->over && !intake->abandoned && monotonic_now() < deadline)
+		intake_round(intake, deadline);
+	if (intake->taken == taken && !intake->over && !intake->abandoned)
+		intake_give_up(intake);
+	return !intake->over && !intake->abandoned;
+}
+
 int intake_wait_output(void *context, int fd)
 {
 	struct intake *intake = context;

@@ -64,6 +64,9 @@ void intake_drain(struct intake *intake);
 /* Says once why the output takes no more, if so. Who reads a pipe may leave when they have seen enough. */
 void intake_check_output(struct intake *intake);
 
+/* Goes on until the connection has come back to a router that is started again. False: it does not. */
+bool intake_return(struct intake *intake);
+
 /* For struct writer: waits until `fd` takes more, or the user gives up (-ECANCELED). */
 int intake_wait_output(void *intake, int fd);
 

@@ -137,13 +137,29 @@ static int worse(int a, int b)
 	return a != 0 ? a : b;
 }
 
+/* A router that is just being started again is waited for. */
+static int observation_enable(struct observation *o, bool enabled)
+{
+	int status;
+
+	do
+		status = attachment_enable(&o->attachment, enabled);
+	while (o->attachment.returning && intake_return(&o->intake));
+	return status;
+}
+
 /* A replay that was stopped before its end has no rest that anybody wants. */
 static void observation_take_rest(struct observation *o)
 {
+	int status;
+
 	if (o->intake.over || attachment_replays(&o->attachment))
 		return;
 	/* Events that could not be stopped are no reason to keep those back that have come. */
-	o->intake.status = worse(o->intake.status, attachment_enable(&o->attachment, false));
+	status = observation_enable(o, false);
+	if (o->intake.over)
+		return;
+	o->intake.status = worse(o->intake.status, status);
 	if (o->attachment.unanswered)
 		return;
 	if (tfan_flush(o->attachment.tfan) < 0) {
@@ -163,7 +179,7 @@ static int observation_run_traces(struct observation *o)
 	if (status == 0)
 		status = observation_start_command(o);
 	if (status == 0)
-		status = attachment_enable(&o->attachment, true);
+		status = observation_enable(o, true);
 	if (status == 0 && wants && tfan_capture_state(o->attachment.tfan, wants) < 0)
 		status = message_failure(tfan_failure(o->attachment.tfan), NULL);
 	if (status != 0)

@@ -48,8 +48,8 @@ static int connect_failed(struct tfan *tfan, const char *directory, int error)
 			directory, name);
 	case ECONNREFUSED:
 		return failure_set(&tfan->failure, TFAN_MISSING, error, -1,
-			"session \"%s\" in %s is not running: its socket is there, but nobody answers", name,
-			directory);
+			"session \"%s\" in %s is dead: neither of its daemons runs; start it again with: tracefan session start %s", name,
+			directory, name);
 	case EACCES:
 	case EPERM:
 		return failure_set(&tfan->failure, TFAN_NOT_PERMITTED, error, -1,
@@ -115,6 +115,7 @@ static void take_welcome(struct tfan *tfan, const struct control_welcome *welcom
 	tfan->session.is_text = welcome->source == SOURCE_TEXT;
 	tfan->session.is_recorded = welcome->flags & SESSION_RECORDED;
 	tfan->session.is_fallback = welcome->flags & SESSION_FALLBACK;
+	tfan->readerless = welcome->flags & SESSION_READERLESS;
 }
 
 /* A peer that closed without having read the greeting is told of first, and only then what it said. */
@@ -138,13 +139,18 @@ int attach_welcomed(struct tfan *tfan, bool wait)
 	const struct control_welcome *welcome = (const struct control_welcome *)reply.bytes;
 	int rc;
 
-	if (poll(&fd, 1, wait ? SILENCE_MS : 0) == 0) {
-		if (!wait)
-			return -EAGAIN;
+	rc = wait ? connection_wait(tfan, SILENCE_MS) : poll(&fd, 1, 0) == 0 ? -EAGAIN : 0;
+	if (rc == -EAGAIN && !wait)
+		return rc;
+	if (rc == -EAGAIN) {
 		/* The reader holds the listener for a router that is still to come, or to come back. */
 		connection_note(tfan, TFAN_NOTE_WARNING,
 			"session \"%s\" does not answer, going on waiting: does its tracefan-router run?", tfan->session_name);
 	}
+	if (rc == -EAGAIN)
+		rc = connection_wait(tfan, tfan->only_look && tfan->patience ? (int)tfan->patience : -1);
+	if (rc < 0)
+		return connection_give_up(tfan, rc);
 	rc = receive_welcome(tfan, &reply);
 	if (rc <= 0)
 		return connection_failed(tfan, rc == 0 ? -ECONNRESET : rc);
@@ -259,6 +265,9 @@ static int take_options(struct tfan *tfan, const struct tfan_options *options)
 	tfan->interval = options->interval;
 	tfan->no_return = options->no_return;
 	tfan->patience = options->patience;
+	tfan->only_look = options->only_look;
+	tfan->wait = options->wait;
+	tfan->wait_context = options->wait_context;
 	(void)snprintf(tfan->program, sizeof(tfan->program), "%s", program);
 	tfan->attach.ring_capacity = options->ring_size ? options->ring_size : DEFAULT_RING;
 	tfan->attach.overflow = options->overflow == TFAN_OVERWRITE ? RING_OVERWRITE : RING_DROP;
@@ -296,6 +305,10 @@ static int open_session(struct tfan *tfan, const struct tfan_options *from)
 	if (rc)
 		return connect_failed(tfan, directory, -rc);
 	rc = attach_welcomed(tfan, true);
+	if (rc == 0 && tfan->only_look)
+		return 0;
+	if (rc == 0)
+		connection_note_reader(tfan);
 	if (rc == 0)
 		rc = open_epoll(tfan);
 	if (rc == 0)
@@ -318,6 +331,10 @@ int tfan_open(const struct tfan_options *options, struct tfan **ret)
 	tfan->event.tfan = tfan;
 	failure_init(&tfan->failure);
 	rc = open_session(tfan, options);
+	if (rc == 0 && tfan->only_look) {
+		tfan->broken = -ENOTCONN;
+		tfan->pending = true;
+	}
 	if (rc) {
 		/* What is not whole can only be asked why. */
 		tfan->broken = rc;
@@ -348,6 +365,7 @@ void tfan_close(struct tfan *tfan)
 	free(tfan->closed);
 	trace_index_release(&tfan->index);
 	free(tfan->list);
+	consumer_list_free(tfan->consumers);
 	free(tfan->explained);
 	free(tfan->strings.bytes);
 	stack_release(tfan);

@@ -3,12 +3,12 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #define LIST_MAX          (16U << 20)
 
@@ -46,26 +46,75 @@ int connection_failed(struct tfan *tfan, int rc)
 	}
 }
 
-/* From now on an answer is waited for no longer than that. */
-static void limit_waiting(const struct tfan *tfan)
-{
-	const struct timeval limit = {
-		.tv_sec = tfan->patience / 1000, .tv_usec = (suseconds_t)(tfan->patience % 1000) * 1000
-	};
+#define READER_GONE "session \"%s\"'s reader is gone; start it again with: tracefan session start %s"
 
-	/* Where it can't be set, it is waited for longer. */
-	if (tfan->patience)
-		(void)setsockopt(tfan->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+bool tfan_is_readerless(const struct tfan *tfan)
+{
+	return tfan->attached ? ring_reader_is_readerless(&tfan->ring) : tfan->readerless;
 }
 
-/* The answer may still come, and would be taken for that of the next request. */
-static int give_up(struct tfan *tfan)
+int connection_need_reader(struct tfan *tfan)
+{
+	if (!tfan_is_readerless(tfan))
+		return 0;
+	return failure_set(&tfan->failure, TFAN_MISSING, ENOTCONN, -1, READER_GONE, tfan->session_name, tfan->session_name);
+}
+
+void connection_note_reader(struct tfan *tfan)
+{
+	const bool readerless = tfan_is_readerless(tfan);
+
+	if (readerless && !tfan->readerless_told)
+		connection_note(tfan, TFAN_NOTE_WARNING, READER_GONE, tfan->session_name, tfan->session_name);
+	tfan->readerless_told = readerless;
+}
+
+/* The time of `milliseconds` from now. */
+static uint64_t in_ms(int milliseconds)
+{
+	return trace_now() + (uint64_t)milliseconds * 1000000U;
+}
+
+static int wait_here(const struct tfan *tfan, int milliseconds)
+{
+	struct pollfd fd = { .fd = tfan->socket, .events = POLLIN };
+	const uint64_t end = milliseconds < 0 ? UINT64_MAX : in_ms(milliseconds);
+	int n;
+
+	for (;;) {
+		const uint64_t now = trace_now();
+
+		n = poll(&fd, 1, milliseconds < 0 ? -1 : now >= end ? 0 : (int)((end - now) / 1000000U + 1));
+		if (n >= 0 || errno != EINTR)
+			return n < 0 ? -errno : n;
+	}
+}
+
+int connection_wait(struct tfan *tfan, int milliseconds)
+{
+	int rc = tfan->wait ? tfan->wait(tfan->wait_context, tfan->socket, milliseconds, tfan_is_readerless(tfan))
+		: wait_here(tfan, milliseconds);
+
+	return rc == 0 ? -EAGAIN : rc < 0 ? rc : 0;
+}
+
+int connection_give_up(struct tfan *tfan, int rc)
 {
 	(void)shutdown(tfan->socket, SHUT_RDWR);
 	tfan->no_return = true;
-	(void)failure_set(&tfan->failure, TFAN_BUSY, ETIMEDOUT, -1,
+	if (rc != -EAGAIN)
+		return failure_set(&tfan->failure, TFAN_FAILED, -rc, -1, "the wait for session \"%s\" was given up: %s",
+			tfan->session_name, strerror(-rc));
+	if (connection_need_reader(tfan))
+		return -ETIMEDOUT;
+	return failure_set(&tfan->failure, TFAN_BUSY, ETIMEDOUT, -1,
 		"session \"%s\" gave no answer for %u ms: its daemons hang or were stopped", tfan->session_name, tfan->patience);
-	return -ETIMEDOUT;
+}
+
+/* A failure, which is never 0, for whoever reads this file alone. */
+static int certainly(int rc)
+{
+	return rc < 0 ? rc : -EIO;
 }
 
 /* The answer to the request that was sent last. A capture's may come before it. */
@@ -74,11 +123,14 @@ static int receive_reply(struct tfan *tfan, const struct control_header *request
 	int rc;
 
 	for (;;) {
+		rc = connection_wait(tfan, tfan->patience ? (int)tfan->patience : -1);
+		if (rc < 0)
+			return certainly(connection_give_up(tfan, rc));
 		do
 			rc = control_receive(tfan->socket, ret);
 		while (rc == -EINTR);
 		if (rc <= 0)
-			return rc == 0 ? -ECONNRESET : rc;
+			return connection_failed(tfan, rc == 0 ? -ECONNRESET : rc);
 		rc = control_check(ret);
 		if (rc == 0 && ret->header.type == (CONTROL_CAPTURE | CONTROL_REPLY) &&
 			ret->header.cookie != request->cookie) {
@@ -88,9 +140,10 @@ static int receive_reply(struct tfan *tfan, const struct control_header *request
 		}
 		if (rc == 0 && (ret->header.type != (request->type | CONTROL_REPLY) || ret->header.cookie != request->cookie))
 			rc = -EPROTO;
-		if (rc < 0)
-			control_message_release(ret);
-		return rc;
+		if (rc == 0)
+			return 0;
+		control_message_release(ret);
+		return connection_failed(tfan, rc);
 	}
 }
 
@@ -101,22 +154,18 @@ int connection_call(struct tfan *tfan, uint16_t type, void *request, uint32_t si
 
 	if (tfan->socket < 0)
 		return failure_set(&tfan->failure, TFAN_FAILED, ENOTCONN, -1, "not connected to a session");
+	/* The router would take it for a breach. */
+	if (tfan->only_look && type != CONTROL_STATUS && type != CONTROL_LIST)
+		return failure_set(&tfan->failure, TFAN_USAGE, EINVAL, -1, "this connection only looks: it is not attached");
 	if (tfan->comeback.state == COMEBACK_GREETED)
 		return failure_set(&tfan->failure, TFAN_BUSY, EAGAIN, -1,
 			"the router of session \"%s\" is being started again; try again when it is back",
 			tfan->session_name);
 	control_header_init(request, type, size, ++tfan->cookie);
-	limit_waiting(tfan);
 	do
 		rc = control_send(tfan->socket, request, &fd, fd >= 0 ? 1 : 0);
 	while (rc == -EINTR);
-	if (rc >= 0)
-		rc = receive_reply(tfan, request, ret);
-	else if (rc == -EPIPE)
-		rc = -ECONNRESET;
-	if (rc == -EAGAIN && tfan->patience)
-		return give_up(tfan);
-	return rc < 0 ? connection_failed(tfan, rc) : 0;
+	return rc < 0 ? certainly(connection_failed(tfan, rc)) : receive_reply(tfan, request, ret);
 }
 
 int connection_ask(struct tfan *tfan, uint16_t type, void *request, uint32_t size, int *ret_fd)
@@ -178,7 +227,9 @@ int tfan_session_ledger(struct tfan *tfan, struct tfan_session_ledger *ret)
 		ledger_from(&tfan->end_ledger, &nothing, ret);
 		return 0;
 	}
-	rc = connection_call(tfan, CONTROL_LEDGER, &request, sizeof(request), -1, &reply);
+	rc = connection_need_reader(tfan);
+	if (rc == 0)
+		rc = connection_call(tfan, CONTROL_LEDGER, &request, sizeof(request), -1, &reply);
 	if (rc)
 		return rc;
 	if (ledger->status != 0)

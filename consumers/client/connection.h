@@ -6,6 +6,7 @@
 #include "consumers/client/capture.h"
 #include "consumers/client/clock_model.h"
 #include "consumers/client/comeback.h"
+#include "consumers/client/consumers.h"
 #include "consumers/client/event.h"
 #include "consumers/client/failure.h"
 #include "consumers/client/trace.h"
@@ -54,7 +55,11 @@ struct tfan {
 	bool processes; /* events tell of theirs */
 	struct control_attach attach; /* as the options ask for it */
 	char program[CONTROL_NAME_MAX];
+	int (*wait)(void *context, int fd, int milliseconds, bool readerless); /* NULL: it is waited here */
+	void *wait_context;
+	bool readerless, readerless_told; /* by the welcome; of the ring's word */
 	unsigned int patience; /* ms, 0: no end to it */
+	bool only_look; /* greeted, and not attached */
 	bool no_return, leaving; /* leaving: the router has closed, and the ring is looked at once more */
 	unsigned int flushes; /* asked for, and their records not read yet */
 
@@ -63,6 +68,7 @@ struct tfan {
 	struct ledger_session end_ledger; /* valid once has_end_ledger */
 	bool has_end_ledger;
 	char *list; /* what tfan_list returned last */
+	struct consumer_list *consumers; /* owned; of the last tfan_consumers */
 	struct control_explained *explained; /* owned; of the last tfan_trace_explain */
 	bool all_events, force;
 	void (*notice)(void *context, const struct tfan_event *event); /* see tfan_set_notice */
@@ -80,6 +86,16 @@ int connection_call(struct tfan *tfan, uint16_t type, void *request, uint32_t si
 /* The same for requests that are answered by control_status: a status other than 0 is a failure, too.
  * With `ret_fd` the reply must bring one descriptor, which is then the caller's. */
 int connection_ask(struct tfan *tfan, uint16_t type, void *request, uint32_t size, int *ret_fd);
+
+/* Waits until the session has sent something. Returns 0, -EAGAIN (`milliseconds`, -1: none, are over) or what the
+ * caller's own wait gave up with. */
+int connection_wait(struct tfan *tfan, int milliseconds);
+/* What was waited for did not come: no answer to come can be told from the next one's. Returns -errno with the failure set. */
+int connection_give_up(struct tfan *tfan, int rc);
+/* Fails if the session's reader is dead; returns 0 or -errno. */
+int connection_need_reader(struct tfan *tfan);
+/* Tells the logger once when the reader has died. */
+void connection_note_reader(struct tfan *tfan);
 
 /* Sets the failure for what control_call or control_receive returned; returns it. */
 int connection_failed(struct tfan *tfan, int rc);

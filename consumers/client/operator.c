@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ struct tfan_operator {
 	struct failure failure;
 	int socket;
 	uint64_t cookie;
+	unsigned int patience; /* ms; 0: for ever */
+	pid_t reader;
 	char name[CONTROL_NAME_MAX];
 };
 
@@ -31,8 +34,11 @@ static int operator_connect_failed(struct tfan_operator *control, const char *di
 			control->name, directory);
 	case ECONNREFUSED:
 		return failure_set(&control->failure, TFAN_MISSING, error, -1,
-			"session \"%s\" in %s is not running: its control socket is there, but nobody answers", control->name,
-			directory);
+			"the reader of session \"%s\" in %s is dead: start it again with: tracefan session start %s", control->name,
+			directory, control->name);
+	case EAGAIN:
+		return failure_set(&control->failure, TFAN_BUSY, error, -1,
+			"the reader of session \"%s\" takes no more connections: it hangs or was stopped", control->name);
 	case EACCES:
 	case EPERM:
 		return failure_set(&control->failure, TFAN_NOT_PERMITTED, error, -1,
@@ -49,6 +55,9 @@ static int operator_connect(struct tfan_operator *control, const char *directory
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	CLEANUP_CLOSE int top = -1, folder = -1, fd = -1;
+	struct ucred reader = { .pid = 0 };
+	socklen_t size = sizeof(reader);
+	int flags;
 
 	if (strchr(control->name, '/') || control->name[0] == '.' || control->name[0] == '\0')
 		return failure_set(&control->failure, TFAN_USAGE, EINVAL, -1, "\"%s\" is no name of a session", control->name);
@@ -58,12 +67,18 @@ static int operator_connect(struct tfan_operator *control, const char *directory
 	folder = openat(top, control->name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
 		return operator_connect_failed(control, directory, errno);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* Without waiting: the listener's queue holds those whom the reader has not accepted yet. */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return operator_connect_failed(control, directory, errno);
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control.sock", folder);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return operator_connect_failed(control, directory, errno);
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
+		return operator_connect_failed(control, directory, errno);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &reader, &size) == 0)
+		control->reader = reader.pid;
 	control->socket = TAKE_FD(fd);
 	return 0;
 }
@@ -91,6 +106,30 @@ void tfan_operator_close(struct tfan_operator *control)
 	free(control);
 }
 
+void tfan_operator_set_patience(struct tfan_operator *control, unsigned int milliseconds)
+{
+	const struct timeval limit = { .tv_sec = milliseconds / 1000, .tv_usec = (suseconds_t)(milliseconds % 1000) * 1000 };
+
+	control->patience = milliseconds;
+	/* Where it can't be set, it is waited for longer. */
+	if (control->socket >= 0)
+		(void)setsockopt(control->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
+/* The answer may still come, and would be taken for that of the next request. */
+static int operator_give_up(struct tfan_operator *control)
+{
+	control->socket = close_fd(control->socket);
+	return failure_set(&control->failure, TFAN_BUSY, ETIMEDOUT, -1,
+		"the reader of session \"%s\", process %d, gave no answer for %u ms: it hangs or was stopped", control->name,
+		(int)control->reader, control->patience);
+}
+
+int tfan_operator_reader(const struct tfan_operator *control)
+{
+	return control->reader;
+}
+
 const struct tfan_failure *tfan_operator_failure(const struct tfan_operator *control)
 {
 	return &control->failure.public;
@@ -105,6 +144,8 @@ static int operator_call(struct tfan_operator *control, uint16_t type, struct co
 		return failure_set(&control->failure, TFAN_FAILED, ENOTCONN, -1, "not connected to a session");
 	control_header_init(&request.header, type, sizeof(request), ++control->cookie);
 	r = control_call(control->socket, &request, NULL, 0, ret);
+	if (r == -EAGAIN && control->patience)
+		return operator_give_up(control);
 	if (r == -ECONNRESET)
 		return failure_set(&control->failure, TFAN_FAILED, ECONNRESET, -1, "session \"%s\" closed the connection",
 			control->name);

@@ -347,6 +347,7 @@ static int idle(struct tfan *tfan)
 	}
 	if (tfan->comeback.state != COMEBACK_NONE)
 		return come_back(tfan);
+	connection_note_reader(tfan);
 	if (is_asleep(tfan) || is_pacing(tfan)) {
 		rc = look_at_socket(tfan);
 		if (rc)

@@ -49,6 +49,12 @@ struct tfan_options {
 				  * another place than a function's begin; probes inside an instruction */
 	unsigned int patience;   /* ms: a request that is not answered for so long fails as TFAN_BUSY, and the connection
 				  * is over. A probe in many programs takes seconds. 0: it waits for as long as it takes */
+	bool only_look;          /* takes no events and has no ring: for tfan_consumers and tfan_list, and no other request */
+	/* Waits in the library's place until `fd` is readable, so that the caller can look at other things meanwhile. Returns 1,
+	 * 0 once `milliseconds` (-1: for ever) are over, or a negative errno: the call fails with it, and the connection is
+	 * over. `readerless` as in tfan_is_readerless. It must not use the connection. NULL: the library waits by itself. */
+	int (*wait)(void *context, int fd, int milliseconds, bool readerless);
+	void *wait_context;
 	void (*logger)(void *context, int level, const char *text); /* level: enum tfan_level; NULL: none */
 	void *logger_context;
 };
@@ -75,6 +81,10 @@ int tfan_open(const struct tfan_options *options, struct tfan **ret);
 /* Detaches, releases every trace, event and mapping; takes NULL. */
 void tfan_close(struct tfan *tfan);
 const struct tfan_failure *tfan_failure(const struct tfan *tfan);
+
+/* Whether the session's reader is dead. Nothing comes then, and requests wait, until it is started again, or the router gives
+ * up and ends the session; but the traces' ledgers and tfan_consumers are answered. The logger is told when it begins. */
+bool tfan_is_readerless(const struct tfan *tfan);
 
 /* Whether a session runs: 1, 0 or -errno. Takes no right to attach to it. NULL names the usual directory and session. A
  * session stays until it is stopped, an error ends it or the machine restarts, and its consumers are told which. */
@@ -152,8 +162,31 @@ struct tfan_session_ledger {
 	uint64_t unrecorded;  /* of `decoded`, those that are not in it */
 };
 /* committed = decoded + undecodable + lost_kernel. After the end of the session: its last ledger, without what was
- * kept away. */
+ * kept away. TFAN_MISSING: the session's reader is dead, so the kernel's counts can't be had. */
 int tfan_session_ledger(struct tfan *tfan, struct tfan_session_ledger *ret);
+
+/* Who else is attached: root is told of every consumer, others of their own user's. */
+struct tfan_consumer_trace {
+	uint64_t id;
+	const char *name;
+	bool enabled;
+	struct tfan_ledger ledger; /* since its router runs; of one moment */
+};
+struct tfan_consumer {
+	uint64_t number;     /* the router's */
+	unsigned int uid;
+	int pid;             /* of who connected; 0: in no namespace that the router sees */
+	const char *program; /* by its own word */
+	size_t ring_size, ring_used; /* bytes */
+	enum tfan_overflow overflow;
+	bool is_self;        /* this very connection */
+	const struct tfan_consumer_trace *traces;
+	size_t trace_count;
+};
+/* All is valid until the next tfan_consumers or tfan_close. It is asked for in pages: who comes or goes meanwhile may be
+ * missing. *ret_readerless, which may be NULL: the session's reader is dead, and events come no more until another one is
+ * started. That does not keep this from being answered. */
+int tfan_consumers(struct tfan *tfan, const struct tfan_consumer **ret, size_t *ret_count, bool *ret_readerless);
 
 /* ---- fields ---- */
 
@@ -486,6 +519,11 @@ struct tfan_operator; /* a connection to a session's control socket */
  * session and directory. */
 int tfan_operator_open(const char *directory, const char *session, struct tfan_operator **ret);
 void tfan_operator_close(struct tfan_operator *control); /* takes NULL */
+/* From now on a request that is not answered for so long fails as TFAN_BUSY, and the connection is over. 0, as at first: it waits
+ * for as long as it takes. */
+void tfan_operator_set_patience(struct tfan_operator *control, unsigned int milliseconds);
+/* The reader's process, by the kernel's word: who made the socket. 0: it isn't known. */
+int tfan_operator_reader(const struct tfan_operator *control);
 const struct tfan_failure *tfan_operator_failure(const struct tfan_operator *control);
 
 struct tfan_operator_status {

@@ -261,6 +261,29 @@ int tfan_session_ledger(struct tfan *tfan, struct tfan_session_ledger *ret)
 	return 0;
 }
 
+bool tfan_is_readerless(const struct tfan *tfan)
+{
+	return fake_is(tfan, "readerless");
+}
+
+int tfan_consumers(struct tfan *tfan, const struct tfan_consumer **ret, size_t *ret_count, bool *ret_readerless)
+{
+	static const struct tfan_consumer_trace traces[] = {
+		{ .id = 7, .name = "sys:one", .enabled = true, .ledger = { .decoded = 6, .delivered = 3, .filtered = 2, .lost_ring = 1 } },
+		{ .id = 8, .name = "two\n" },
+	};
+	static const struct tfan_consumer consumers[] = {
+		{ .number = 5, .uid = 1000, .pid = 42, .program = "agent\"", .ring_size = 65536, .ring_used = 96,
+			.overflow = TFAN_OVERWRITE, .traces = traces, .trace_count = 2 },
+		{ .number = 4, .uid = 1001, .pid = 43, .program = "", .ring_size = 131072 },
+	};
+
+	*ret = consumers;
+	*ret_count = fake_is(tfan, "plain") ? 2 : 0;
+	*ret_readerless = tfan_is_readerless(tfan);
+	return 0;
+}
+
 size_t tfan_field_count(const struct tfan_trace *trace)
 {
 	return trace->field_count;
@@ -574,6 +597,18 @@ int tfan_operator_open(const char *directory, const char *session, struct tfan_o
 	if (fake_is(&control->tfan, "missing"))
 		return fake_fail(&control->tfan, TFAN_MISSING, ENOENT, -1, "there is no such session");
 	return 0;
+}
+
+void tfan_operator_set_patience(struct tfan_operator *control, unsigned int milliseconds)
+{
+	(void)control;
+	(void)milliseconds;
+}
+
+int tfan_operator_reader(const struct tfan_operator *control)
+{
+	(void)control;
+	return 11;
 }
 
 void tfan_operator_close(struct tfan_operator *control)

@@ -343,7 +343,7 @@ class Others(unittest.TestCase):
         os.mkdir(os.path.join(folder, "no-session"))
         r = run("status", "--directory", folder, "-o", "json")
         self.assertEqual((r.returncode, r.stderr), (0, b""))
-        found = records(r.stdout)
+        found = [f for f in records(r.stdout) if f["kind"] == "session"]
         self.assertEqual([(s["kind"], s["session"], s["router_pid"]) for s in found],
                          [("session", "b", 12), ("session", "plain", 12), ("session", "routerless", None)])
         self.assertEqual((found[0]["buffer_size"], found[0]["subbuf_size"], found[0]["probes"]), (8388608, 4096, 5))
@@ -354,7 +354,29 @@ class Others(unittest.TestCase):
         self.assertRegex(text, r"(?m)^plain: live, from sub-buffers\n  running for \d+ s; reader 11, router 12; probes: 5\n"
                                r"  instance tracefan-x: 2 CPUs, buffers of 8192 KiB each, sub-buffers of 4 KiB\n  ledger: 0 ")
         self.assertIn("reader 11, no router", text)
-        self.assertEqual(len(run("status", "--session", "plain", "-o", "json").stdout.splitlines()), 1)
+        self.assertEqual([f["kind"] for f in records(run("status", "--session", "plain", "-o", "json").stdout)],
+                         ["session", "consumer", "consumer"])
+
+    def test_status_of_consumers(self):
+        found = records(run("status", "--session", "plain", "-o", "json").stdout)
+        self.assertEqual(found[0]["state"], "running")
+        self.assertEqual(found[1], {
+            "kind": "consumer", "session": "plain", "consumer": 5, "uid": 1000, "pid": 42, "program": 'agent"',
+            "ring": {"size": 65536, "used": 96, "overflow": "overwrite"},
+            "probes": [{"name": "sys:one", "id": 7, "enabled": True, "decoded": 6, "delivered": 3, "filtered": 2, "lost_ring": 1},
+                       {"name": "two\n", "id": 8, "enabled": False, "decoded": 0, "delivered": 0, "filtered": 0, "lost_ring": 0}]})
+        self.assertEqual((found[2]["consumer"], found[2]["ring"]["overflow"], found[2]["probes"]), (4, "drop", []))
+        text = run("status", "--session", "plain").stdout.decode()
+        self.assertIn('  consumer 5 (agent"): user 1000, process 42; a ring of 64 KiB that overwrites, 96 bytes of it in use\n'
+                      "    sys:one: 6 decoded = 3 delivered + 2 filtered + 1 lost at the ring\n", text)
+        self.assertNotIn("two\n", text)
+        self.assertIn("(disabled): 0 decoded", text)
+
+    def test_status_without_a_reader(self):
+        r = run("status", "--session", "readerless", "-o", "json")
+        self.assertEqual((r.returncode, records(r.stdout)[0]["state"]), (4, "reader-dead"))
+        text = run("status", "--session", "readerless").stdout.decode()
+        self.assertIn("its reader is dead; start it again with: tracefan session start readerless", text)
 
     def test_status_when_there_is_less_to_tell(self):
         self.assertEqual(run("status", "--session", "missing").returncode, 4)

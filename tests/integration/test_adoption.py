@@ -194,7 +194,7 @@ class Adoption(harness.TestCase):
         self.assertEqual(self.session.router.wait().status, 1)
         gate.open()
         result = process.wait()
-        self.assertEqual([r["message"] for r in result.records if r["kind"] == "end"], ["the session's reader is gone"])
+        self.assertEqual([r["message"] for r in result.records if r["kind"] == "end"], [f"the session's reader is gone; start it again with: tracefan session start {self.session.name}"])
         # Nobody lives who could hand the session on.
         result = harness.run([harness.program("tracefan-reader"), "--session", self.session.name, "--remove"])
         self.assertEqual(result.status, 0, result.err)

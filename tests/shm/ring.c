@@ -40,6 +40,7 @@ static void batches_appear_whole(void **state)
 	for (uint64_t n = 0; n < 3; n++)
 		assert_true(ring_pair_write(&pair, n, 48 + 8 * (uint32_t)n));
 	assert_int_equal(ring_reader_next(&pair.reader, &record), 0);
+	assert_int_equal(ring_writer_fill(&pair.writer), 48 + 56 + 64);
 	assert_int_equal(ring_writer_used(&pair.writer), 48 + 56 + 64);
 	assert_int_equal(ring_writer_publish(&pair.writer), 0);
 	for (uint64_t n = 0; n < 3; n++) {
@@ -49,6 +50,7 @@ static void batches_appear_whole(void **state)
 		assert_int_equal(ring_reader_payload_size(&pair.reader, record), 8 * n);
 	}
 	assert_int_equal(ring_reader_next(&pair.reader, &record), 0);
+	assert_int_equal(ring_writer_fill(&pair.writer), 0);
 	assert_int_equal(ring_writer_used(&pair.writer), 0);
 	ring_pair_close(&pair);
 }
@@ -539,6 +541,8 @@ static void used_is_bounded_when_overwriting(void **state)
 	assert_int_equal(ring_writer_used(&pair.writer), 0);
 	for (uint64_t n = 0; n < 5000; n++)
 		assert_true(ring_pair_write(&pair, n, 128));
+	assert_true(ring_writer_fill(&pair.writer) <= CAPACITY);
+	assert_true(ring_writer_fill(&pair.writer) > CAPACITY / 2);
 	assert_true(ring_writer_used(&pair.writer) <= CAPACITY);
 	assert_true(ring_writer_used(&pair.writer) > CAPACITY / 2);
 	ring_pair_close(&pair);

@@ -173,6 +173,7 @@ static const struct {
 	{ CONTROL_DETACH, sizeof(struct control_id), 1 << GREETED | 1 << ATTACHED },
 	{ CONTROL_LEDGER, sizeof(struct control_id), 1 << ATTACHED },
 	{ CONTROL_EXPLAIN, sizeof(struct control_id), 1 << ATTACHED },
+	{ CONTROL_STATUS, sizeof(struct control_status_from), 1 << GREETED | 1 << ATTACHED },
 	{ CONTROL_RESUMED, sizeof(struct control_id), 1 << ATTACHED },
 	{ CONTROL_ROOM, sizeof(struct control_id), 1 << ATTACHED },
 	{ CONTROL_CAPTURE, sizeof(struct control_capture), 1 << ATTACHED },

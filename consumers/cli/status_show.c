@@ -1,0 +1,248 @@
+#include "consumers/cli/status.h"
+
+#include "consumers/cli/escape.h"
+#include "consumers/cli/monotonic.h"
+#include "consumers/cli/number.h"
+
+#include <string.h>
+
+static void status_number(struct writer *writer, const char *before, uint64_t value)
+{
+	writer_text(writer, before);
+	writer_done(writer, number_unsigned(writer_room(writer, NUMBER_SIZE_MAX), value));
+}
+
+static void status_text_operated(struct writer *writer, const struct tfan_operator_status *from)
+{
+	uint64_t seconds = (monotonic_now() - from->started) / MONOTONIC_SECOND;
+
+	status_number(writer, "  running for ", seconds);
+	status_number(writer, " s; reader ", (uint64_t)from->reader_pid);
+	if (from->router_pid)
+		status_number(writer, ", router ", (uint64_t)from->router_pid);
+	else
+		writer_text(writer, ", no router");
+	status_number(writer, "; probes: ", from->probes);
+	writer_end_line(writer);
+	if (!*from->instance)
+		return;
+	writer_text(writer, "  instance ");
+	writer_text(writer, from->instance);
+	status_number(writer, ": ", from->cpus);
+	status_number(writer, " CPUs, buffers of ", from->buffer_size / 1024);
+	status_number(writer, " KiB each, sub-buffers of ", from->subbuf_size / 1024);
+	writer_text(writer, " KiB");
+	writer_end_line(writer);
+}
+
+/* What the filters of all consumers spared the kernel to record. */
+static void status_text_kept(struct writer *writer, const struct tfan_session_ledger *ledger)
+{
+	if (!ledger->kept_probes)
+		return;
+	status_number(writer, "  kept away by the kernel: ", ledger->kept_away);
+	status_number(writer, " hits of ", ledger->kept_probes);
+	writer_text(writer, ledger->kept_probes == 1 ? " probe" : " probes");
+	if (ledger->unkept_probes)
+		status_number(writer, "; not known of others: ", ledger->unkept_probes);
+	writer_end_line(writer);
+}
+
+static const char *status_state_name(enum status_state state)
+{
+	static const char *const names[] = {
+		[STATUS_RUNNING] = "running", [STATUS_READER_DEAD] = "reader-dead", [STATUS_DEAD] = "dead", [STATUS_SILENT] = "silent",
+	};
+
+	return names[state];
+}
+
+/* What is wrong, and the mend. */
+static void status_text_state(struct writer *writer, const struct status *status)
+{
+	if (status->state == STATUS_SILENT) {
+		writer_text(writer, "  its ");
+		writer_text(writer, status->silent);
+		if (status->silent_pid)
+			status_number(writer, ", process ", (uint64_t)status->silent_pid);
+		writer_text(writer, status->silent_pid ? ", does not answer: it hangs or was stopped"
+						       : " does not answer: it hangs or was stopped");
+	} else {
+		writer_text(writer, status->state == STATUS_DEAD ? "  it is dead" : "  its reader is dead");
+		writer_text(writer, "; start it again with: tracefan session start ");
+		(void)escape_plain(writer, status->name, strlen(status->name));
+		writer_text(writer, ", or remove it with: tracefan session stop ");
+		(void)escape_plain(writer, status->name, strlen(status->name));
+	}
+	writer_end_line(writer);
+}
+
+static void status_text_trace(struct writer *writer, const struct tfan_consumer_trace *trace)
+{
+	writer_text(writer, "    ");
+	(void)escape_plain(writer, trace->name, strlen(trace->name));
+	writer_text(writer, trace->enabled ? "" : " (disabled)");
+	status_number(writer, ": ", trace->ledger.decoded);
+	status_number(writer, " decoded = ", trace->ledger.delivered);
+	status_number(writer, " delivered + ", trace->ledger.filtered);
+	status_number(writer, " filtered + ", trace->ledger.lost_ring);
+	writer_text(writer, " lost at the ring");
+	writer_end_line(writer);
+}
+
+static void status_text_consumer(struct writer *writer, const struct tfan_consumer *consumer)
+{
+	status_number(writer, "  consumer ", consumer->number);
+	writer_text(writer, " (");
+	(void)escape_plain(writer, consumer->program, strlen(consumer->program));
+	status_number(writer, "): user ", consumer->uid);
+	status_number(writer, ", process ", (uint64_t)consumer->pid);
+	status_number(writer, "; a ring of ", consumer->ring_size / 1024);
+	writer_text(writer, consumer->overflow == TFAN_OVERWRITE ? " KiB that overwrites, " : " KiB that drops, ");
+	status_number(writer, "", consumer->ring_used);
+	writer_text(writer, " bytes of it in use");
+	writer_end_line(writer);
+	for (size_t i = 0; i < consumer->trace_count; i++)
+		status_text_trace(writer, &consumer->traces[i]);
+}
+
+static void status_text_ledger(struct writer *writer, const struct status *status)
+{
+	status_number(writer, "  ledger: ", status->ledger.committed);
+	status_number(writer, " committed = ", status->ledger.decoded);
+	status_number(writer, " decoded + ", status->ledger.undecodable);
+	status_number(writer, " undecodable + ", status->ledger.lost_kernel);
+	writer_text(writer, " lost in the kernel");
+	if (status->ledger.dropped)
+		status_number(writer, "; dropped before they were committed: ", status->ledger.dropped);
+	writer_end_line(writer);
+	status_text_kept(writer, &status->ledger);
+}
+
+void status_text(struct writer *writer, const struct status *status)
+{
+	(void)escape_plain(writer, status->name, strlen(status->name));
+	if (status->operated || status->looked) {
+		writer_text(writer, status->is_recorded ? ": a recording" : ": live");
+		writer_text(writer, status->is_text ? ", from text" : ", from sub-buffers");
+		writer_text(writer, status->is_fallback ? ", read one by one" : "");
+	}
+	writer_end_line(writer);
+	if (status->state != STATUS_RUNNING)
+		status_text_state(writer, status);
+	if (status->operated)
+		status_text_operated(writer, &status->operator_status);
+	if (status->attached)
+		status_text_ledger(writer, status);
+	for (size_t i = 0; i < status->consumer_count; i++)
+		status_text_consumer(writer, &status->consumers[i]);
+}
+
+static void status_json_operated(struct writer *writer, const struct tfan_operator_status *from)
+{
+	status_number(writer, ",\"started\":", from->started);
+	status_number(writer, ",\"reader_pid\":", (uint64_t)from->reader_pid);
+	if (from->router_pid)
+		status_number(writer, ",\"router_pid\":", (uint64_t)from->router_pid);
+	else
+		writer_text(writer, ",\"router_pid\":null");
+	status_number(writer, ",\"probes\":", from->probes);
+	status_number(writer, ",\"cpus\":", from->cpus);
+	if (*from->instance) {
+		writer_text(writer, ",\"instance\":\"");
+		escape_json(writer, from->instance, strlen(from->instance));
+		status_number(writer, "\",\"buffer_size\":", from->buffer_size);
+		status_number(writer, ",\"subbuf_size\":", from->subbuf_size);
+	}
+}
+
+static void status_json_ledger(struct writer *writer, const struct tfan_session_ledger *ledger)
+{
+	status_number(writer, ",\"ledger\":{\"committed\":", ledger->committed);
+	status_number(writer, ",\"decoded\":", ledger->decoded);
+	status_number(writer, ",\"undecodable\":", ledger->undecodable);
+	status_number(writer, ",\"lost_kernel\":", ledger->lost_kernel);
+	status_number(writer, ",\"dropped\":", ledger->dropped);
+	writer_text(writer, "},\"kept_away\":{\"hits\":");
+	if (ledger->kept_probes)
+		status_number(writer, "", ledger->kept_away);
+	else
+		writer_text(writer, "null");
+	status_number(writer, ",\"probes\":", ledger->kept_probes);
+	status_number(writer, ",\"unknown\":", ledger->unkept_probes);
+	writer_char(writer, '}');
+}
+
+static void status_json_state(struct writer *writer, const struct status *status)
+{
+	writer_text(writer, "\",\"state\":\"");
+	writer_text(writer, status_state_name(status->state));
+	writer_char(writer, '"');
+	if (status->state == STATUS_SILENT) {
+		writer_text(writer, ",\"silent\":\"");
+		writer_text(writer, status->silent);
+		writer_text(writer, "\",\"silent_pid\":");
+		if (status->silent_pid)
+			status_number(writer, "", (uint64_t)status->silent_pid);
+		else
+			writer_text(writer, "null");
+	}
+	if (!status->operated && !status->looked) {
+		writer_text(writer, ",\"source\":null,\"recorded\":null,\"fallback\":null");
+		return;
+	}
+	writer_text(writer, status->is_text ? ",\"source\":\"text\"" : ",\"source\":\"raw\"");
+	writer_text(writer, status->is_recorded ? ",\"recorded\":true" : ",\"recorded\":false");
+	writer_text(writer, status->is_fallback ? ",\"fallback\":true" : ",\"fallback\":false");
+}
+
+static void status_json_trace(struct writer *writer, const struct tfan_consumer_trace *trace)
+{
+	writer_text(writer, "{\"name\":\"");
+	escape_json(writer, trace->name, strlen(trace->name));
+	status_number(writer, "\",\"id\":", trace->id);
+	writer_text(writer, trace->enabled ? ",\"enabled\":true" : ",\"enabled\":false");
+	status_number(writer, ",\"decoded\":", trace->ledger.decoded);
+	status_number(writer, ",\"delivered\":", trace->ledger.delivered);
+	status_number(writer, ",\"filtered\":", trace->ledger.filtered);
+	status_number(writer, ",\"lost_ring\":", trace->ledger.lost_ring);
+	writer_char(writer, '}');
+}
+
+static void status_json_consumer(struct writer *writer, const char *session, const struct tfan_consumer *consumer)
+{
+	writer_text(writer, "{\"kind\":\"consumer\",\"session\":\"");
+	escape_json(writer, session, strlen(session));
+	status_number(writer, "\",\"consumer\":", consumer->number);
+	status_number(writer, ",\"uid\":", consumer->uid);
+	status_number(writer, ",\"pid\":", (uint64_t)consumer->pid);
+	writer_text(writer, ",\"program\":\"");
+	escape_json(writer, consumer->program, strlen(consumer->program));
+	status_number(writer, "\",\"ring\":{\"size\":", consumer->ring_size);
+	status_number(writer, ",\"used\":", consumer->ring_used);
+	writer_text(writer, consumer->overflow == TFAN_OVERWRITE ? ",\"overflow\":\"overwrite\"}" : ",\"overflow\":\"drop\"}");
+	writer_text(writer, ",\"probes\":[");
+	for (size_t i = 0; i < consumer->trace_count; i++) {
+		writer_text(writer, i ? "," : "");
+		status_json_trace(writer, &consumer->traces[i]);
+	}
+	writer_text(writer, "]}");
+	writer_end_line(writer);
+}
+
+void status_json(struct writer *writer, const struct status *status)
+{
+	writer_text(writer, "{\"kind\":\"session\",\"session\":\"");
+	escape_json(writer, status->name, strlen(status->name));
+	status_json_state(writer, status);
+	if (status->operated)
+		status_json_operated(writer, &status->operator_status);
+	if (status->attached)
+		status_json_ledger(writer, &status->ledger);
+	else
+		writer_text(writer, ",\"ledger\":null,\"kept_away\":null");
+	writer_char(writer, '}');
+	writer_end_line(writer);
+	for (size_t i = 0; i < status->consumer_count; i++)
+		status_json_consumer(writer, status->name, &status->consumers[i]);
+}
