@@ -320,7 +320,10 @@ uint64_t fanout_wake(struct fanout *fanout, uint64_t now)
 		if (!fanout->dirty)
 			fanout->dirty_end = &fanout->dirty;
 		outlet->dirty = false;
-		r = outlet_wake(outlet);
+		/* What became due since the last publication: nothing may come behind it for long. */
+		r = outlet_publish(outlet);
+		if (r == 0)
+			r = outlet_wake(outlet);
 		if (r > 0)
 			fanout->woken_until += WAKE_PERIOD;
 		told(r);

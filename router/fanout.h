@@ -207,8 +207,8 @@ void fanout_touch(struct fanout *fanout, struct outlet *outlet);
 /* Publishes every ring that was written. Who sleeps may be left asleep until fanout_wake, which has to come
  * before this process sleeps. */
 void fanout_publish(struct fanout *fanout);
-/* Wakes those who sleep and have something to read, those that waited longest first; `now` in ns. Where very many
- * sleep and wake, the rest wait for their turn, 16 ms at most; returns when that comes, UINT64_MAX: nobody
+/* Publishes what is left and wakes those who sleep and have something to read, those that waited longest first; `now` in
+ * ns. Where very many sleep and wake, the rest wait for their turn, 16 ms at most; returns when that comes, UINT64_MAX: nobody
  * waits. */
 uint64_t fanout_wake(struct fanout *fanout, uint64_t now);
 /* An outlet goes away. */

@@ -1065,6 +1065,31 @@ static void dirty_rings(void **state)
 	assert_true(fanout_wake(&f->fanout, 0) == UINT64_MAX);
 }
 
+/* The last before the process sleeps, behind which nothing may come for long: that a trace is disabled, as here. */
+static void due_before_sleep(void **state)
+{
+	struct fixture *f = *state;
+	const struct record_throttled why = { .rate = 1000, .count = 1001 };
+	const struct record_header *record = NULL;
+	struct record_throttled told;
+
+	(void)live_trace(f, 1, 0, NULL);
+	emit(f, 10, 0, 1);
+	fanout_publish(&f->fanout);
+	assert_int_equal(ring_reader_next(&f->readers[0], &record), 1);
+	assert_int_equal(record->kind, RECORD_EVENT);
+	assert_true(ring_reader_prepare_sleep(&f->readers[0]));
+	outlet_throttled(&f->outlets[0], 1, 10, &why);
+	fanout_touch(&f->fanout, &f->outlets[0]);
+	assert_true(fanout_wake(&f->fanout, 0) == UINT64_MAX);
+	assert_int_equal(wake_clear(f->readers[0].wake_fd), 0);
+	assert_int_equal(ring_reader_next(&f->readers[0], &record), 1);
+	assert_int_equal(record->kind, RECORD_THROTTLED);
+	memcpy(&told, record + 1, sizeof(told));
+	assert_int_equal(told.count, 1001);
+	assert_int_equal(ring_reader_next(&f->readers[0], &record), 0);
+}
+
 /* Consumers that sleep again and again are woken in turn, and no more often than is good for all. */
 static void woken_in_turn(void **state)
 {
@@ -1144,6 +1169,7 @@ int main(void)
 		cmocka_unit_test(lines_of_text),
 		cmocka_unit_test(described_by_a_line),
 		TEST(dirty_rings),
+		TEST(due_before_sleep),
 		TEST(woken_in_turn),
 	};
 
