@@ -3,6 +3,7 @@
  * probes in programs and, where the kernel has them, in itself. Where this program made the values, both are compared
  * with those, too. */
 #include "tests/differential/both_forms.h"
+#include "tests/differential/hostile_strings.h"
 
 #include "base/checked.h"
 
@@ -269,38 +270,10 @@ static void stay_here(void)
 
 /* ---- strings ---- */
 
-static const char *const strings[] = {
-	"plain",
-	"",
-	"c:/Program Files/x",
-	"a \"quoted\" word",
-	"\"",
-	"\"\"",
-	"a=b c=\"d\" n=5",
-	"back\\slash \\\" \\n",
-	"two\nlines",
-	"\n",
-	"trailing newline\n",
-	"x\" u=1 n=2 s=\"y",
-	"\x01\x7f\xff\x80 not UTF-8",
-	"(fault)",
-	"tab\there",
-	"x\"\n            evil-1       [000] .....     1.000000: own_guess: (0x1234) s=\"forged\" tfc_0_guess=0",
-	"\n            evil-1       [000] .....     1.000000: sched_process_exit: comm=evil pid=1 prio=1 group_dead=true",
-	"\nCPU:0 [LOST 12345 EVENTS]\n",
-	"\n => symbol\n# comment\n",
-	"x\" tfc_0_guess=0\n            evil-1       [000] .....     1.000000: own_guess: (0x1) s=\"\" tfc_0_guess=0",
-};
-
 static void call_with_strings(void)
 {
-	int (*volatile call)(const char *, uint64_t, int32_t, const char *const *) = probed_strings;
-	static const char *const list[] = { "one", "t\"wo", "th\nree" };
-
 	stay_here();
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		(void)call(strings[i], UINT64_MAX - i, -5 + (int32_t)i, list);
-	(void)call((const char *)1, 0, 0, list);
+	hostile_strings_call(probed_strings);
 }
 
 static const char long_string_bytes[] = "long ";
@@ -421,11 +394,11 @@ static void assert_absent(const struct schema *schema, const struct both_event *
 /* The last call's string can't be read. */
 static void true_strings(const struct schema *schema, const struct both_event *event, size_t n)
 {
-	if (n == ARRAY_SIZE(strings)) {
+	if (n == ARRAY_SIZE(hostile_strings)) {
 		assert_absent(schema, event, "s");
 		return;
 	}
-	assert_string(schema, event, "s", strings[n], strlen(strings[n]));
+	assert_string(schema, event, "s", hostile_strings[n], strlen(hostile_strings[n]));
 	assert_string(schema, event, "first", "one", 3);
 }
 
@@ -511,10 +484,10 @@ static void strings_of_programs(void **state)
 		A2 ":x32 n8=" A2 ":s8 b=" A2 ":b4@1/32 ua=+0(" A3 "):x64[2] sa=+0(" A3 "):string[3] first=+0(+0(" A3 ")):string");
 	probe_in_program((uintptr_t)probed_strings, 'r', "returned", "r=$retval:s32 rx=$retval:x64");
 	both_forms_trace_child(&both, call_with_strings);
-	assert_int_equal(compare_all("strings", true_strings), 2 * (ARRAY_SIZE(strings) + 1));
-	assert_true(both_forms_kind(&both, "strings")->compared >= 11 * ARRAY_SIZE(strings));
+	assert_int_equal(compare_all("strings", true_strings), 2 * (ARRAY_SIZE(hostile_strings) + 1));
+	assert_true(both_forms_kind(&both, "strings")->compared >= 11 * ARRAY_SIZE(hostile_strings));
 	assert_int_equal(both_forms_kind(&both, "strings")->absent, 0);
-	assert_int_equal(both_forms_kind(&both, "returned")->compared, 4 * (ARRAY_SIZE(strings) + 1));
+	assert_int_equal(both_forms_kind(&both, "returned")->compared, 4 * (ARRAY_SIZE(hostile_strings) + 1));
 	assert_int_equal(both_forms_kind(&both, "returned")->absent, 0);
 #else
 	skip();

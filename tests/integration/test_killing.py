@@ -57,7 +57,7 @@ class Killing(harness.TestCase):
         self.number_consumer = harness.staged(self.folder, "number_consumer")
 
     def consumer(self, ring=RING):
-        process = Conversation([self.number_consumer, self.session.name, FIRST, MOST, ring],
+        process = Conversation([self.number_consumer, self.session.name, FIRST, MOST, f"ring={ring}", "tell"],
                                **harness.as_user(harness.USER_A, self.session.group.gr_gid))
         self.assertEqual(process.line(), "live")
         return process
@@ -79,7 +79,9 @@ class Killing(harness.TestCase):
         return reports, int(made)
 
     def check_session(self, report):
-        session = report.pop("session")
+        session, trace = report.pop("session"), report.pop("trace")
+        report["lost_ring"] = trace["lost_ring"]
+        del report["told"], report["uncounted"]
         self.assertEqual(session["committed"], session["decoded"] + session["undecodable"] + session["lost_kernel"], session)
         self.assertEqual(session["lost_kernel"], report["lost"])
         # Where the processor is emulated, it may stand still in the middle of an event.

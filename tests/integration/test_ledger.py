@@ -4,7 +4,6 @@ consumers of every kind. For each of them the columns add up to what was made, a
 
 The left side is nobody's claim: the numbers are made by the test, and the kernel counts what it committed and what it
 overwrote. TRACEFAN_LEDGER_EVENTS is how many events."""
-import contextlib
 import json
 import os
 import pathlib
@@ -21,8 +20,6 @@ TOTAL = EACH * PROCESSES
 FIRST = (1 << 29) + os.getpid() % 128 * 4_000_000
 # Of those that are stopped meanwhile: much less than what comes.
 STOPPED_RING = 1 << 20 if harness.SCALE >= 1 else 1 << 16
-# What a session traces for its own use, in the same buffer.
-OWN = ("task/task_newtask", "task/task_rename")
 
 
 def setUpModule():
@@ -33,12 +30,12 @@ class Witness:
     """An instance of tracefs that counts the events that a session traces for itself, so that it is known how many of the
     session's losses can have been of those."""
 
-    def __init__(self):
+    def __init__(self, session):
         self.path = harness.TRACEFS / "instances" / f"test-ledger-{os.getpid()}"
         self.path.mkdir()
-        for event in OWN:
-            with contextlib.suppress(FileNotFoundError):
-                (self.path / "events" / event / "enable").write_text("1")
+        for event in harness.read_lines(session.instance / "set_event"):
+            if event.strip() != "syscalls:sys_enter_getpgid":
+                (self.path / "events" / event.strip().replace(":", "/") / "enable").write_text("1")
 
     def count(self):
         return sum(counts(self.path, "entries") + counts(self.path, "overrun"))
@@ -92,7 +89,7 @@ class Ledger(harness.TestCase):
 
     def start(self, session):
         """The consumers, by what becomes of them. Only the fast one has room for everything."""
-        program = harness.staged(self.folder, "ledger_consumer")
+        program = harness.staged(self.folder, "number_consumer")
         seen = pathlib.Path(self.folder)
         quarter = FIRST + TOTAL // 4
         return {name: Consumer(program, session, f"seen={seen / name}", *words) for name, words in {
@@ -107,10 +104,10 @@ class Ledger(harness.TestCase):
         }.items()}
 
     def run_all(self):
-        witness = Witness()
-        self.addCleanup(witness.close)
         session = harness.Session(self.folder, "--buffer-size", "64K", "--subbuf-size", "4K")
         consumers = self.start(session)
+        witness = Witness(session)
+        self.addCleanup(witness.close)
         own = witness.count()
         workers, gate = self.workers()
         for name, consumer in consumers.items():

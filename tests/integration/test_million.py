@@ -38,7 +38,7 @@ class Million(harness.TestCase):
         # It says when it is live, and ends when its input does.
         said, say = os.pipe()
         go, hold = os.pipe()
-        process = harness.Process([consumer, session.name, FIRST, TOTAL], stdin=go, stdout=say,
+        process = harness.Process([consumer, session.name, FIRST, TOTAL, "all"], stdin=go, stdout=say,
                                   **harness.as_user(harness.USER_A, session.group.gr_gid))
         os.close(go)
         os.close(say)
@@ -49,9 +49,11 @@ class Million(harness.TestCase):
             result = json.loads(lines.readline())
         self.check_ended(process.wait())
         self.check_late(result.pop("late"))
-        ledger = result.pop("session")
+        ledger, trace = result.pop("session"), result.pop("trace")
         self.assertEqual(ledger["committed"], ledger["decoded"])
-        self.assertEqual(result, {"came": TOTAL // 2 * 2, "twice": 0, "disordered": 0, "lost": 0, "gaps": 0, "lost_ring": 0})
+        self.assertEqual(result, {"came": TOTAL // 2 * 2, "twice": 0, "disordered": 0, "lost": 0, "gaps": 0, "uncounted": 0,
+                                  "told": {"kernel": 0, "ring": 0}})
+        self.assertEqual(trace["lost_ring"], 0)
         self.assertEqual(session.stop(), (0, 0))
 
     def test_by_the_command(self):

@@ -92,13 +92,13 @@ class Soak(harness.TestCase):
         return talker
 
     def counter(self, *words):
-        talker = self.talker(self.programs["ledger_consumer"], self.session.name, FIRST, 2 * FIRST, *words)
+        talker = self.talker(self.programs["number_consumer"], self.session.name, FIRST, 2 * FIRST, *words)
         self.assertEqual(talker.hear(), "live", talker.err)
         return talker
 
     def begin(self):
         self.session = harness.Session(self.folder)
-        self.programs = {name: harness.staged(self.folder, name) for name in ("filter_changer", "ledger_consumer", "workload_calls")}
+        self.programs = {name: harness.staged(self.folder, name) for name in ("filter_changer", "number_consumer", "workload_calls")}
         cpus = harness.cpus()
         self.producers = [self.talker(harness.program("workload_paced"), cpus[n % len(cpus)], FIRST * (n + 1), EXTRA, user=False)
                           for n in range(2)]

@@ -201,4 +201,19 @@ static inline void samples_release(struct samples *samples)
 	catalog_release(samples->catalog);
 }
 
+/* For a group of tests: their state is the samples. */
+static inline int samples_setup(void **state)
+{
+	static struct samples samples;
+
+	*state = &samples;
+	return samples_create(&samples);
+}
+
+static inline int samples_teardown(void **state)
+{
+	samples_release(*state);
+	return 0;
+}
+
 #endif

@@ -298,20 +298,6 @@ static void test_who_gave_up(void **state)
 	samples_release(&samples);
 }
 
-static int setup(void **state)
-{
-	static struct samples samples;
-
-	*state = &samples;
-	return samples_create(&samples);
-}
-
-static int teardown(void **state)
-{
-	samples_release(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,5 +310,5 @@ int main(void)
 		cmocka_unit_test(test_who_gave_up),
 	};
 
-	return cmocka_run_group_tests_name("filter_index", tests, setup, teardown);
+	return cmocka_run_group_tests_name("filter_index", tests, samples_setup, samples_teardown);
 }

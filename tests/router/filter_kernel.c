@@ -367,20 +367,6 @@ static void test_any_room(void **state)
 	filter_program_release(program);
 }
 
-static int setup(void **state)
-{
-	static struct samples samples;
-
-	*state = &samples;
-	return samples_create(&samples);
-}
-
-static int teardown(void **state)
-{
-	samples_release(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -393,5 +379,5 @@ int main(void)
 		cmocka_unit_test(test_any_room),
 	};
 
-	return cmocka_run_group_tests_name("filter_kernel", tests, setup, teardown);
+	return cmocka_run_group_tests_name("filter_kernel", tests, samples_setup, samples_teardown);
 }

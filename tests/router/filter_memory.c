@@ -265,20 +265,6 @@ static void test_match_takes_none(void **state)
 	filter_index_release(index);
 }
 
-static int setup(void **state)
-{
-	static struct samples samples;
-
-	*state = &samples;
-	return samples_create(&samples);
-}
-
-static int teardown(void **state)
-{
-	samples_release(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,5 +274,5 @@ int main(void)
 		cmocka_unit_test(test_match_takes_none),
 	};
 
-	return cmocka_run_group_tests_name("filter_memory", tests, setup, teardown);
+	return cmocka_run_group_tests_name("filter_memory", tests, samples_setup, samples_teardown);
 }

@@ -1,6 +1,7 @@
 /* Text as the running kernel prints it, in an instance of the test's own: names, strings and markers that try to be
  * something else; losses. What its fields are against the bytes of the same events: tests/differential. */
 #include "tests/differential/both_forms.h"
+#include "tests/differential/hostile_strings.h"
 
 #include "base/checked.h"
 #include "router/text_fields.h"
@@ -60,37 +61,9 @@ static void define_probe(const char *name, const char *arguments)
 
 /* ---- the tests ---- */
 
-static const char *const strings[] = {
-	"plain",
-	"",
-	"c:/Program Files/x",
-	"a \"quoted\" word",
-	"\"",
-	"\"\"",
-	"a=b c=\"d\" n=5",
-	"back\\slash \\\" \\n",
-	"two\nlines",
-	"\n",
-	"trailing newline\n",
-	"x\" u=1 n=2 s=\"y",
-	"\x01\x7f\xff\x80 not UTF-8",
-	"(fault)",
-	"tab\there",
-	"x\"\n            evil-1       [000] .....     1.000000: own_guess: (0x1234) s=\"forged\" tfc_0_guess=0",
-	"\n            evil-1       [000] .....     1.000000: sched_process_exit: comm=evil pid=1 prio=1 group_dead=true",
-	"\nCPU:0 [LOST 12345 EVENTS]\n",
-	"\n => symbol\n# comment\n",
-	"x\" tfc_0_guess=0\n            evil-1       [000] .....     1.000000: own_guess: (0x1) s=\"\" tfc_0_guess=0",
-};
-
 static void call_with_strings(void)
 {
-	int (*volatile call)(const char *, uint64_t, int32_t, const char *const *) = probed;
-	static const char *const list[] = { "one", "t\"wo", "th\nree" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		(void)call(strings[i], UINT64_MAX - i, -5 + (int32_t)i, list);
-	(void)call((const char *)1, 0, 0, list);
+	hostile_strings_call(probed);
 }
 
 /* ---- names ---- */
@@ -201,9 +174,9 @@ static void strings_exact(void **state)
 	both_forms_trace_child(&both, call_with_strings);
 	both_forms_read_text(&both, "trace_pipe", &events);
 	/* The calls, one with a string that can't be read, and the child's end. No loss, nothing forged. */
-	assert_int_equal(events.count, ARRAY_SIZE(strings) + 2);
+	assert_int_equal(events.count, ARRAY_SIZE(hostile_strings) + 2);
 	assert_int_equal(events.lost[0], 0);
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(hostile_strings); i++) {
 		const struct both_event *event = &events.at[i];
 		const uint8_t *bytes;
 		size_t size;
@@ -213,8 +186,8 @@ static void strings_exact(void **state)
 		assert_false(event->suspect);
 		assert_int_equal(schema_read_bytes(&kind->text, &kind->text.fields[schema_find(&kind->text, "s")], event->payload,
 			event->size, &bytes, &size), 0);
-		assert_int_equal(size, strlen(strings[i]));
-		assert_memory_equal(bytes, strings[i], size);
+		assert_int_equal(size, strlen(hostile_strings[i]));
+		assert_memory_equal(bytes, hostile_strings[i], size);
 		assert_int_equal(schema_read_integer(&kind->text, &kind->text.fields[schema_find(&kind->text, "n")],
 			event->payload, event->size, &n), 0);
 		assert_int_equal((int64_t)n, -5 + (int64_t)i);

@@ -1,8 +1,16 @@
-/* number_consumer SESSION FIRST COUNT [RING]: attaches to a session with default options (but for a ring of RING bytes, and a filter that lets no other number through) and takes the events of
- * workload_numbers. Prints "live" once they are coming, and "gap" or "reader N" (so many events lost) whenever one of the
- * session's daemons was restarted; at the end of its standard input it asks for all that was committed before, and prints
- * one JSON object: how many of the numbers FIRST to FIRST + COUNT - 1 came, how many of them more than once, how many
- * events were older than one before them and not flagged as late, how many were, and how many were told as lost. */
+/* number_consumer SESSION FIRST COUNT [OPTION]...: attaches to a session and takes the events of workload_numbers whose
+ * numbers are FIRST to FIRST + COUNT - 1. Prints "live" once they are coming; at the end of its standard input it wants no
+ * more, asks for all that was committed before, and prints one JSON object: how many of the numbers came, how many of them
+ * more than once, how many events were older than one before them and not flagged as late, how many were, how many were told
+ * as lost, and the ledgers. Options:
+ *
+ *   filter=TEXT   a filter, beside that on the numbers
+ *   all           no filter at all
+ *   ring=BYTES    instead of the usual size
+ *   overwrite     the oldest are lost
+ *   pause=US      after every 64 events
+ *   seen=FILE     a byte for each number there: whether it came
+ *   tell          prints "gap" or "reader N" (so many events lost) whenever one of the session's daemons was restarted */
 #include "consumers/client/tracefan.h"
 
 #include <errno.h>
@@ -11,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct numbers {
@@ -19,8 +28,12 @@ struct numbers {
 	int field;
 	uint64_t first, count;
 	uint8_t *seen;
-	uint64_t came, twice, disordered, late, lost, gaps, last_time;
-	bool flushed, ended;
+	uint64_t came, twice, disordered, late, last_time, records;
+	uint64_t lost, lost_kernel, lost_ring, gaps; /* as told in the stream */
+	bool flushed, ended, uncounted, all, tells;
+	const char *filter, *seen_path;
+	struct tfan_options options;
+	uint64_t pause;
 };
 
 static int fail(const struct numbers *numbers, const char *what, int error)
@@ -53,35 +66,57 @@ static void take_event(struct numbers *numbers, const struct tfan_event *event)
 }
 
 /* Whoever restarts the daemons waits for these lines. */
-static void take_loss(struct numbers *numbers, const struct tfan_event *event)
+static void tell(const struct tfan_event *event, const struct tfan_lost *lost)
 {
-	struct tfan_lost lost;
-
-	if (tfan_event_lost(event, &lost) < 0)
-		return;
-	numbers->lost += lost.count;
-	if (tfan_event_kind(event) == TFAN_GAP) {
-		numbers->gaps++;
+	if (tfan_event_kind(event) == TFAN_GAP)
 		puts("gap");
-	} else if (lost.source == TFAN_LOST_READER) {
-		printf("reader %" PRIu64 "\n", lost.count);
-	}
+	else if (lost->source == TFAN_LOST_READER)
+		printf("reader %" PRIu64 "\n", lost->count);
 	(void)fflush(stdout);
 }
 
-static int take_all(struct numbers *numbers)
+static void take_lost(struct numbers *numbers, const struct tfan_event *event)
+{
+	struct tfan_lost lost = { 0 };
+	bool is_gap = tfan_event_kind(event) == TFAN_GAP;
+
+	if (tfan_event_lost(event, &lost) < 0 || !lost.counted)
+		numbers->uncounted = true;
+	else if (!is_gap && lost.source == TFAN_LOST_RING)
+		numbers->lost_ring += lost.count;
+	else
+		numbers->lost_kernel += lost.count;
+	numbers->lost += lost.count;
+	numbers->gaps += is_gap;
+	if (numbers->tells)
+		tell(event, &lost);
+}
+
+static void dawdle(struct numbers *numbers)
+{
+	const struct timespec pause = {
+		.tv_sec = (time_t)(numbers->pause / 1000000), .tv_nsec = (long)(numbers->pause % 1000000 * 1000)
+	};
+
+	if (numbers->pause && ++numbers->records % 64 == 0)
+		(void)nanosleep(&pause, NULL);
+}
+
+/* Returns 1 when there may be more: what never stops coming must not keep it from its input. */
+static int take_some(struct numbers *numbers)
 {
 	const struct tfan_event *event;
-	int r;
+	int r = 1;
 
-	while ((r = tfan_next(numbers->tfan, &event)) > 0) {
+	for (unsigned int i = 0; i < 256 && (r = tfan_next(numbers->tfan, &event)) > 0; i++) {
 		switch (tfan_event_kind(event)) {
 		case TFAN_EVENT:
 			take_event(numbers, event);
+			dawdle(numbers);
 			break;
 		case TFAN_LOST:
 		case TFAN_GAP:
-			take_loss(numbers, event);
+			take_lost(numbers, event);
 			break;
 		case TFAN_FLUSHED:
 			numbers->flushed = true;
@@ -107,40 +142,40 @@ static int consume(struct numbers *numbers)
 			{ .fd = tfan_fd(numbers->tfan), .events = POLLIN },
 			{ .fd = asked ? -1 : STDIN_FILENO, .events = POLLIN },
 		};
-		int r = take_all(numbers);
+		int r = take_some(numbers);
 
 		if (r < 0)
 			return fail(numbers, "reading", r);
 		if (numbers->flushed || numbers->ended)
 			break;
-		if (poll(fds, 2, -1) < 0)
+		if (poll(fds, 2, r > 0 ? 0 : -1) < 0)
 			return fail(numbers, "poll", -errno);
 		if (fds[1].revents && read(STDIN_FILENO, &byte, 1) <= 0) {
 			asked = true;
-			r = tfan_flush(numbers->tfan);
+			r = tfan_trace_set_enabled(numbers->trace, false);
+			if (r == 0)
+				r = tfan_flush(numbers->tfan);
 			if (r < 0)
-				return fail(numbers, "flush", r);
+				return fail(numbers, "the end", r);
 		}
 	}
 	return 0;
 }
 
-static int attach(struct numbers *numbers, const char *session, size_t ring_size)
+static int attach(struct numbers *numbers, const char *session)
 {
-	struct tfan_options options = TFAN_OPTIONS;
-	char probe[160];
+	char probe[512];
 	int r;
 
-	options.session = session;
-	options.ring_size = ring_size;
-	r = tfan_open(&options, &numbers->tfan);
+	(void)snprintf(probe, sizeof(probe), "tracepoint:syscalls:sys_enter_getpgid");
+	if (!numbers->all)
+		(void)snprintf(probe, sizeof(probe), "tracepoint:syscalls:sys_enter_getpgid if pid >= %" PRIu64 " && pid < %" PRIu64 "%s%s%s",
+			numbers->first, numbers->first + numbers->count, numbers->filter ? " && (" : "",
+			numbers->filter ? numbers->filter : "", numbers->filter ? ")" : "");
+	numbers->options.session = session;
+	r = tfan_open(&numbers->options, &numbers->tfan);
 	if (r < 0)
 		return fail(numbers, session, r);
-	(void)snprintf(probe, sizeof(probe), "tracepoint:syscalls:sys_enter_getpgid");
-	/* Then losses are of these numbers, too. */
-	if (ring_size)
-		(void)snprintf(probe + strlen(probe), sizeof(probe) - strlen(probe), " if pid >= %" PRIu64 " && pid < %" PRIu64,
-			numbers->first, numbers->first + numbers->count);
 	r = tfan_trace_create(numbers->tfan, probe, &numbers->trace);
 	if (r < 0)
 		return fail(numbers, "sys_enter_getpgid", r);
@@ -155,6 +190,17 @@ static int attach(struct numbers *numbers, const char *session, size_t ring_size
 	return 0;
 }
 
+static int save_seen(const struct numbers *numbers)
+{
+	FILE *file = numbers->seen_path ? fopen(numbers->seen_path, "wb") : NULL;
+
+	if (!numbers->seen_path)
+		return 0;
+	if (!file || fwrite(numbers->seen, 1, numbers->count, file) != numbers->count || fclose(file) != 0)
+		return fail(numbers, numbers->seen_path, -errno);
+	return 0;
+}
+
 static int report(struct numbers *numbers)
 {
 	struct tfan_session_ledger session = { 0 };
@@ -165,23 +211,48 @@ static int report(struct numbers *numbers)
 		r = tfan_session_ledger(numbers->tfan, &session);
 	if (r < 0)
 		return fail(numbers, "ledger", r);
-	printf("{\"came\":%" PRIu64 ",\"twice\":%" PRIu64 ",\"disordered\":%" PRIu64 ",\"late\":%" PRIu64
-	       ",\"lost\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"lost_ring\":%" PRIu64,
-		numbers->came, numbers->twice, numbers->disordered, numbers->late, numbers->lost, numbers->gaps,
-		ledger.lost_ring);
-	printf(",\"session\":{\"committed\":%" PRIu64 ",\"decoded\":%" PRIu64 ",\"undecodable\":%" PRIu64
-	       ",\"lost_kernel\":%" PRIu64 "}}\n",
+	printf("{\"came\":%" PRIu64 ",\"twice\":%" PRIu64 ",\"disordered\":%" PRIu64 ",\"late\":%" PRIu64 ",\"uncounted\":%d"
+	       ",\"lost\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"told\":{\"kernel\":%" PRIu64 ",\"ring\":%" PRIu64 "}",
+		numbers->came, numbers->twice, numbers->disordered, numbers->late, numbers->uncounted, numbers->lost, numbers->gaps,
+		numbers->lost_kernel, numbers->lost_ring);
+	printf(",\"trace\":{\"decoded\":%" PRIu64 ",\"delivered\":%" PRIu64 ",\"filtered\":%" PRIu64 ",\"lost_ring\":%" PRIu64 "}",
+		ledger.decoded, ledger.delivered, ledger.filtered, ledger.lost_ring);
+	printf(",\"session\":{\"committed\":%" PRIu64 ",\"decoded\":%" PRIu64 ",\"undecodable\":%" PRIu64 ",\"lost_kernel\":%" PRIu64 "}}\n",
 		session.committed, session.decoded, session.undecodable, session.lost_kernel);
-	return 0;
+	return save_seen(numbers);
+}
+
+static bool take_option(struct numbers *numbers, const char *word)
+{
+	if (strncmp(word, "filter=", 7) == 0)
+		numbers->filter = word + 7;
+	else if (strncmp(word, "ring=", 5) == 0)
+		numbers->options.ring_size = strtoull(word + 5, NULL, 0);
+	else if (strncmp(word, "pause=", 6) == 0)
+		numbers->pause = strtoull(word + 6, NULL, 0);
+	else if (strncmp(word, "seen=", 5) == 0)
+		numbers->seen_path = word + 5;
+	else if (strcmp(word, "all") == 0)
+		numbers->all = true;
+	else if (strcmp(word, "tell") == 0)
+		numbers->tells = true;
+	else if (strcmp(word, "overwrite") == 0)
+		numbers->options.overflow = TFAN_OVERWRITE;
+	else
+		return false;
+	return true;
 }
 
 int main(int argc, char **argv)
 {
-	struct numbers numbers = { 0 };
+	struct numbers numbers = { .options = TFAN_OPTIONS };
+	bool right = argc >= 4;
 	int r;
 
-	if (argc != 4 && argc != 5) {
-		fprintf(stderr, "usage: number_consumer SESSION FIRST COUNT [RING]\n");
+	for (int i = 4; i < argc; i++)
+		right = take_option(&numbers, argv[i]) && right;
+	if (!right) {
+		fprintf(stderr, "usage: number_consumer SESSION FIRST COUNT [OPTION]...\n");
 		return 2;
 	}
 	numbers.first = strtoull(argv[2], NULL, 0);
@@ -189,7 +260,7 @@ int main(int argc, char **argv)
 	numbers.seen = calloc(numbers.count, 1);
 	if (!numbers.seen)
 		return 1;
-	r = attach(&numbers, argv[1], argc == 5 ? strtoul(argv[4], NULL, 0) : 0);
+	r = attach(&numbers, argv[1]);
 	if (r == 0)
 		r = consume(&numbers);
 	if (r == 0)
