@@ -72,22 +72,15 @@ int loop_wait(struct loop *loop, uint64_t deadline);
 
 /* ---- reads; loop->uring only ---- */
 
-/* Whether the next queued read starts only when this one is complete: not if this one has failed or
- * was short (soft), or in any case (hard). */
-enum loop_link {
-	LOOP_LINK_NONE,
-	LOOP_LINK_SOFT,
-	LOOP_LINK_HARD,
-};
-
-/* Queues a fixed read of `length` bytes from registered file `file`. `worker`: hand it to a worker
- * at once, for a file that blocks. */
+/* Queues a fixed read of `length` bytes from registered file `file`. `linked`: the next queued one
+ * starts only when this one is complete, and not if it has failed or was short. `worker`: hand it to
+ * a worker at once, for a file that blocks. */
 struct loop_read {
 	uint32_t file;
 	void *memory;
 	uint32_t length;
 	uint64_t token;
-	enum loop_link link;
+	bool linked;
 	bool worker;
 };
 int loop_read_queue(struct loop *loop, const struct loop_read *read);

@@ -73,7 +73,7 @@ int loop_uring_lock(
 	}
 	rules[ARRAY_SIZE(opcodes)].opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
 	rules[ARRAY_SIZE(opcodes)].sqe_flags =
-		IOSQE_FIXED_FILE | IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_ASYNC;
+		IOSQE_FIXED_FILE | IOSQE_IO_LINK | IOSQE_ASYNC;
 	/* Newest kernels leave registering free where no rule speaks of it. This one only tells what the
 	 * kernel has. */
 	rules[ARRAY_SIZE(opcodes) + 1].opcode = IORING_RESTRICTION_REGISTER_OP;
@@ -226,8 +226,8 @@ int loop_read_queue(struct loop *loop, const struct loop_read *read)
 		return -EAGAIN;
 	io_uring_prep_read_fixed(sqe, (int)read->file, read->memory, read->length, 0, 0);
 	sqe->flags |= IOSQE_FIXED_FILE;
-	if (read->link != LOOP_LINK_NONE)
-		sqe->flags |= read->link == LOOP_LINK_HARD ? IOSQE_IO_HARDLINK : IOSQE_IO_LINK;
+	if (read->linked)
+		sqe->flags |= IOSQE_IO_LINK;
 	if (read->worker)
 		sqe->flags |= IOSQE_ASYNC;
 	io_uring_sqe_set_data64(sqe, DATA_READ | read->token);

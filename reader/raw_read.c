@@ -159,7 +159,7 @@ static int queue_chain(struct raw *raw, uint32_t index, uint32_t length)
 			.memory = pool_writer_slot(raw->base.pool, cpu->chain[i]),
 			.length = raw->subbuf_size,
 			.token = (uint64_t)index << 8 | i,
-			.link = i + 1 < count ? LOOP_LINK_SOFT : LOOP_LINK_NONE,
+			.linked = i + 1 < count,
 		};
 
 		if (!r)

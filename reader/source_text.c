@@ -1,11 +1,11 @@
 /* The text source: the kernel's own merged trace_pipe, for where the binary files can't be used.
  *
- * A blocking read is in flight all the time, in a worker of the ring's, and comes back with
+ * While the pipe is empty, a blocking read is in flight in a worker of the ring's, and comes back with
  * whatever whole lines there are. (With O_NONBLOCK the ring would hold them back until the slot is
- * full.) While reads come back full, several are handed over at once, as a hard-linked chain: the
- * worker goes from one to the next without waiting for this process. Under load the next read waits
- * for the rest of the interval once the kernel's buffer has been found empty, so that commits don't
- * pay for wake-ups.
+ * full.) While reads come back full, this process makes them by itself, without waiting: each is a
+ * page or two of text that the kernel has to write first, and a worker's answer to each would cost a
+ * change of processes. Under load the next read waits for the rest of the interval once the kernel's
+ * buffer has been found empty, so that commits don't pay for wake-ups.
  *
  * Nothing can be said of time here but by the stream itself: a flush is a line that this process
  * writes to trace_marker, and that the router finds where it stands. */
@@ -26,8 +26,8 @@
 
 /* A shorter answer means that the kernel had no more when it gave it. */
 #define FULL_READ 2048
-/* Reads in a chain, at most. */
-#define CHAIN_MAX 8
+/* Reads in a row, before requests are looked at. */
+#define ROW_MAX 8
 /* Between two tries while someone has switched the instance off. */
 #define OFF_PAUSE 100000000
 /* A read that has been woken by a marker comes back at once; a machine under load gets this long.
@@ -44,9 +44,9 @@ struct text {
 	const struct instance *instance;
 	const char *tag;
 	int fd;
-	uint32_t slots[CHAIN_MAX]; /* of the reads in flight, in their order */
-	uint32_t queued, done;     /* of these reads */
-	uint32_t chain;            /* so many the next time */
+	bool reading;  /* one is in flight, into this slot */
+	uint32_t slot;
+	bool flowing;  /* the reads come back full, and none waits: the file has O_NONBLOCK */
 	bool stopping;
 	bool told;               /* that the instance is off */
 	unsigned int quiet;      /* looks in a row that found nothing, while stopping */
@@ -73,27 +73,12 @@ static void deliver(struct text *text, uint32_t slot, uint32_t length)
 	pool_writer_put(text->base.pool, slot);
 }
 
-static bool reading(const struct text *text)
-{
-	return text->done != text->queued;
-}
-
-/* The worker is at a read of the chain as long as they come back full. */
-static void note_length(struct text *text, bool full)
-{
-	if (!full)
-		text->chain = 1;
-	else if (!reading(text) && text->chain < CHAIN_MAX)
-		text->chain *= 2;
-}
-
 /* What a read brought, a length or -errno; how long to wait before the next. */
 static uint64_t take(struct text *text, uint32_t slot, int result)
 {
 	uint64_t now = loop_now(), since = now - text->last;
 
 	text->last = now;
-	note_length(text, result >= FULL_READ);
 	if (result > 0) {
 		deliver(text, slot, (uint32_t)result);
 		return result < FULL_READ && since < text->base.interval / 2 ? text->base.interval
@@ -117,16 +102,31 @@ static void settle(struct text *text, uint32_t slot, int result)
 {
 	uint64_t pause = take(text, slot, result);
 
-	if (!reading(text))
-		text->base.deadline = text->last + pause;
+	text->base.deadline = text->last + pause;
+}
+
+/* Only while no read is in flight. */
+static int set_flowing(struct text *text, bool flowing)
+{
+	if (text->flowing == flowing || !text->base.loop->uring)
+		return 0;
+	if (fcntl(text->fd, F_SETFL, flowing ? O_NONBLOCK : 0) < 0)
+		return -errno;
+	text->flowing = flowing;
+	return 0;
 }
 
 static void read_done(void *context, uint64_t token, int result)
 {
 	struct text *text = context;
+	int r;
 
-	text->done++;
-	settle(text, text->slots[token], result);
+	(void)token;
+	text->reading = false;
+	settle(text, text->slot, result);
+	r = set_flowing(text, result >= FULL_READ);
+	if (r < 0)
+		text->error = r;
 }
 
 /* True when a slot could be had. */
@@ -140,44 +140,22 @@ static bool take_slot(struct text *text, uint32_t *ret)
 	return false;
 }
 
-static int queue_read(struct text *text, uint32_t i, uint32_t count)
+static int start_read(struct text *text)
 {
-	struct loop_read read = {
-		.memory = pool_writer_slot(text->base.pool, text->slots[i]),
-		.length = text->base.pool->slot_size,
-		.token = i,
-		/* A read is as good as always shorter than its slot, which would tear a soft link.
-		 */
-		.link = i + 1 < count ? LOOP_LINK_HARD : LOOP_LINK_NONE,
-		.worker = true,
-	};
+	struct loop_read read = { .length = text->base.pool->slot_size, .worker = true };
+	int r;
 
-	return loop_read_queue(text->base.loop, &read);
-}
-
-static int start_reads(struct text *text)
-{
-	uint32_t count = 0;
-	int r = 0;
-
-	if (!take_slot(text, &text->slots[count]))
+	if (!take_slot(text, &text->slot))
 		return 0;
-	for (count = 1; count < text->chain; count++) {
-		text->slots[count] = pool_writer_take(text->base.pool);
-		if (text->slots[count] == UINT32_MAX)
-			break;
+	read.memory = pool_writer_slot(text->base.pool, text->slot);
+	r = loop_read_queue(text->base.loop, &read);
+	if (r < 0) {
+		pool_writer_put(text->base.pool, text->slot);
+		return r;
 	}
-	text->queued = text->done = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		if (!r)
-			r = queue_read(text, i, count);
-		if (r < 0)
-			pool_writer_put(text->base.pool, text->slots[i]);
-		else
-			text->queued++;
-	}
+	text->reading = true;
 	text->base.deadline = LOOP_NEVER;
-	return r;
+	return 0;
 }
 
 static bool pipe_has_text(const struct text *text)
@@ -187,19 +165,28 @@ static bool pipe_has_text(const struct text *text)
 	return poll(&ready, 1, 0) > 0;
 }
 
-static void read_plain(struct text *text)
+/* Reads what is there. Returns false when nothing is left for now. */
+static bool read_row(struct text *text)
 {
 	uint32_t slot;
+	ssize_t n = 0;
 
-	while (pipe_has_text(text) && take_slot(text, &slot)) {
-		ssize_t n = read(text->fd, pool_writer_slot(text->base.pool, slot),
+	for (int i = 0; i < ROW_MAX; i++) {
+		if (!take_slot(text, &slot))
+			return true;
+		n = read(text->fd, pool_writer_slot(text->base.pool, slot),
 			text->base.pool->slot_size);
-
 		settle(text, slot, n < 0 ? -errno : (int)n);
-		if (n <= 0 || text->base.deadline > loop_now())
-			return;
+		if (n < FULL_READ)
+			return false;
 	}
-	if (text->base.deadline == LOOP_NEVER || text->stopping)
+	return true;
+}
+
+/* Without a ring. */
+static void read_plain(struct text *text)
+{
+	if (read_row(text) || text->base.deadline > loop_now() || text->stopping)
 		return;
 	text->base.deadline = LOOP_NEVER;
 	loop_arm(text->base.loop, &text->watch);
@@ -226,15 +213,15 @@ static void pipe_ready(void *context, short revents)
 	text->base.deadline = 0;
 }
 
-/* The tracing is off: a read that found the pipe empty would wait for ever, and so would those
- * behind it. A call can come before the worker has begun a read, and miss it; so it is repeated. */
+/* The tracing is off: a read that found the pipe empty would wait for ever. A call can come before
+ * the worker has begun the read, and miss it; so it is repeated. */
 static int call_back(struct text *text, uint64_t now)
 {
 	text->base.deadline = LOOP_NEVER;
 	if (pipe_has_text(text))
 		return 0;
 	text->base.deadline = now + text->base.interval;
-	return loop_read_cancel(text->base.loop, text->done);
+	return loop_read_cancel(text->base.loop, 0);
 }
 
 /* Begins the next read if it is time for it. */
@@ -242,15 +229,18 @@ static int proceed(struct text *text, uint64_t now)
 {
 	if (text->error)
 		return text->error;
-	if (reading(text))
+	if (text->reading)
 		return text->stopping ? call_back(text, now) : 0;
 	if (text->base.drained || now < text->base.deadline)
 		return 0;
 	if (text->stopping && found_empty(text, now))
 		return 0;
-	if (text->base.loop->uring)
-		return start_reads(text);
-	read_plain(text);
+	if (!text->base.loop->uring)
+		read_plain(text);
+	else if (!text->flowing)
+		return start_read(text);
+	else if (!read_row(text))
+		return set_flowing(text, false);
 	return text->error;
 }
 
@@ -278,7 +268,7 @@ static int write_flush(const struct text *text, uint64_t cookie)
 }
 
 /* The events are off already. The marker is the last thing that comes, and ends the waiting of the
- * read in flight; those behind it are called back. */
+ * read in flight. */
 static void stop(struct source *source)
 {
 	struct text *text = (struct text *)source;
@@ -300,20 +290,11 @@ static int flush(struct source *source, const struct pool_entry *mark)
 static int settle_source(struct source *source)
 {
 	struct text *text = (struct text *)source;
-	uint32_t done = UINT32_MAX;
-	int r = 0;
+	int r = text->reading ? write_flush(text, 0) : 0;
 
-	for (int tries = 0; !r && reading(text) && tries < SETTLE_TRIES; tries++) {
-		/* Each read of the chain waits for a line of its own. */
-		if (text->done != done) {
-			done = text->done;
-			tries = 0;
-			r = write_flush(text, 0);
-		}
-		if (!r)
-			r = loop_read_submit(source->loop, 1, SETTLE_WAIT);
-	}
-	return r < 0 ? r : reading(text) ? -ETIMEDOUT : 0;
+	for (int tries = 0; !r && text->reading && tries < SETTLE_TRIES; tries++)
+		r = loop_read_submit(source->loop, 1, SETTLE_WAIT);
+	return r < 0 ? r : text->reading ? -ETIMEDOUT : 0;
 }
 
 static void text_close(struct source *source)
@@ -424,7 +405,6 @@ int source_text_open(const struct instance *instance, const char *tag, struct lo
 	text->instance = instance;
 	text->tag = tag;
 	text->fd = -1;
-	text->chain = 1;
 	r = source_init(&text->base, &text_ops, loop, pool, interval);
 	if (!r)
 		r = open_pipe(text);

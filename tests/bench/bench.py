@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs tracefan and its peers on the same work, taking turns, and prints medians, ratios and their spread.
 
-usage: bench.py [--work NAME]... [--rounds N] [--scale SHARE] [--rest SECONDS] [--json FILE] [--list]
+usage: bench.py [--work NAME]... [--row TEXT]... [--rounds N] [--scale SHARE] [--rest SECONDS] [--json FILE] [--list]
 
 Needs root and tracefs; exit status 77 where they are missing. TRACEFAN_BUILD names the folder of the built programs.
 """
@@ -23,11 +23,13 @@ TRIES = 5
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--work", action="append", metavar="NAME", help="only this one (repeatable)")
+    parser.add_argument("--row", action="append", metavar="TEXT",
+                        help="only the rows with this in their figure, and who is needed for them (repeatable)")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each contender (5)")
     parser.add_argument("--scale", type=float, default=1, metavar="SHARE", help="share of the usual amount of events (1)")
     parser.add_argument("--rest", type=float, default=10, metavar="SECONDS", help="how long the session is at rest (10)")
     parser.add_argument("--json", metavar="FILE", help="write everything there, '-': only that, to standard output")
-    parser.add_argument("--list", action="store_true", help="name the works")
+    parser.add_argument("--list", action="store_true", help="name the works and their rows")
     return parser.parse_args()
 
 
@@ -40,6 +42,17 @@ def missing():
     if not (peers.TRACEFS / "events" / peers.EVENT.replace(":", "/")).is_dir():
         return f"this kernel has no event {peers.EVENT}"
     return None
+
+
+def chosen(work, contenders, rows, args):
+    """(contenders, rows) that the arguments ask for."""
+    if args.work and work not in args.work:
+        return {}, []
+    if not args.row:
+        return contenders, rows
+    rows = [row for row in rows if any(text in row.figure for text in args.row)]
+    needed = {side[0] for row in rows for side in (row.ours, row.over) if side}
+    return {name: contender for name, contender in contenders.items() if name in needed}, rows
 
 
 def once(contender, tries=TRIES):
@@ -77,7 +90,7 @@ def main():
     args = arguments()
     works = [work(Scale(args.scale, args.rest)) for work in WORKS]
     if args.list:
-        print("\n".join(work for work, _, _ in works))
+        print("\n".join(f"{work}: {row.figure}" for work, _, rows in works for row in rows))
         return 0
     why = missing()
     if why:
@@ -86,11 +99,12 @@ def main():
     unknown = set(args.work or ()) - {work for work, _, _ in works}
     if unknown:
         sys.exit(f"bench: no such work: {', '.join(sorted(unknown))}")
+    if not any(chosen(*work, args)[1] for work in works):
+        sys.exit("bench: no row's figure has that in it")
     results, judged = report.Results(), []
     try:
         for work, contenders, rows in works:
-            if args.work and work not in args.work:
-                continue
+            contenders, rows = chosen(work, contenders, rows, args)
             run(work, contenders, args.rounds, results)
             judged += [numbers for numbers in map(results.judge, rows) if numbers]
     except Failed as error:

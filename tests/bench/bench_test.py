@@ -99,6 +99,18 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, re.compile(r"^rest +wake-ups .*(met|MISSED)", re.M))
 
+    def test_a_single_row(self):
+        done = run("--rounds", "1", "--scale", "0.0005", "--row", "a call / untraced", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual([row["figure"] for row in told["rows"]], ["a call / untraced"])
+        self.assertEqual(told["runs"]["live"].keys(), {"tracefan", "untraced"})
+
+    def test_unknown_rows_are_refused(self):
+        done = run("--row", "nothing")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no row", done.stderr)
+
     def test_unknown_works_are_refused(self):
         done = run("--work", "nothing")
         self.assertEqual((done.returncode, done.stdout), (1, ""))

@@ -5,6 +5,7 @@
 #include "shm/segment.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -81,6 +82,30 @@ static void test_markers_arrive(void **state)
 	assert_int_equal(session_stop(&session, count_marks, &marks), 0);
 	assert_int_equal(marks.seen, 6);
 	assert_true(session.clocks >= 1);
+	session_release(&session);
+}
+
+/* A burst is read in another way than what comes one by one. */
+static void test_waits_again_after_a_burst(void **state)
+{
+	struct marks marks = { .wanted = 0 };
+	struct session session;
+
+	(void)state;
+	assert_true(session_start(&session, text_args));
+	session_connect(&session);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kill(session.reader, SIGSTOP), 0);
+		write_marks(&session, 5000);
+		marks.wanted += 5000;
+		assert_int_equal(kill(session.reader, SIGCONT), 0);
+		assert_true(session_read_until(&session, marks_done, count_marks, &marks));
+		marks.wanted++;
+		write_marks(&session, 1);
+		assert_true(session_read_until(&session, marks_done, count_marks, &marks));
+	}
+	assert_int_equal(session_stop(&session, count_marks, &marks), 0);
+	assert_int_equal(marks.seen, 10002);
 	session_release(&session);
 }
 
@@ -187,10 +212,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_markers_arrive),
+		cmocka_unit_test(test_waits_again_after_a_burst),
 		cmocka_unit_test(test_stop_delivers_the_tail),
 		cmocka_unit_test(test_flush_stands_in_the_text),
 		cmocka_unit_test(test_account_fits_its_place),
 		cmocka_unit_test_setup_teardown(test_markers_arrive, forbid, allow),
+		cmocka_unit_test_setup_teardown(test_waits_again_after_a_burst, forbid, allow),
 		cmocka_unit_test_setup_teardown(test_stop_delivers_the_tail, forbid, allow),
 		cmocka_unit_test_setup_teardown(test_flush_stands_in_the_text, forbid, allow),
 		cmocka_unit_test_setup_teardown(test_account_fits_its_place, forbid, allow),
