@@ -18,6 +18,7 @@ struct raw;
 struct raw_cpu {
 	struct raw *raw;
 	int fd;       /* per_cpu/cpuN/trace_pipe_raw, O_NONBLOCK */
+	bool fired;   /* the kernel says so, and nobody has read since */
 	bool offline; /* was never online since the instance was made: reads say ENODEV */
 	bool ready;   /* there is something to read: the last look found it, or no read has said otherwise */
 	bool stalled; /* a read failed or came short in this sweep: not asked again before the next
@@ -67,6 +68,9 @@ struct raw {
 /* Looks at all CPUs with one poll(2) that doesn't wait: who has something to read? Whatever was
  * committed before the call and isn't seen here has been read already. */
 void raw_look(struct raw *raw);
+
+/* A sub-buffer from each CPU that woke the reader: it needs no look. */
+void raw_take_fired(struct raw *raw);
 
 /* Reads from each CPU that was seen ready, as far as its share and the pool's slots go. *ret_moved
  * is the number of sub-buffers. Leaves no read in flight. Returns 0 or -errno. */

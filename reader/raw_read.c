@@ -238,6 +238,15 @@ static void read_plain(struct raw *raw, uint32_t index, uint32_t length)
 		length--;
 }
 
+void raw_take_fired(struct raw *raw)
+{
+	for (uint32_t i = 0; i < raw->cpu_count; i++) {
+		if (raw->cpus[i].fired && obtainable(raw, i))
+			(void)read_one(raw, i);
+		raw->cpus[i].fired = false;
+	}
+}
+
 static uint32_t chain_length(struct raw *raw, uint32_t index)
 {
 	struct raw_cpu *cpu = &raw->cpus[index];

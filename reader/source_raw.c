@@ -13,8 +13,8 @@
  * and for the interval's end. If wake-ups come fast, it is loaded again, and tries half as often
  * from then on.
  *
- * Idle, a sweep looks at all CPUs with one poll(2) and reads from those that have something, until a
- * look finds nothing or each has used up its share of the pool. Its time T is the clock's before the
+ * Idle, a sweep reads from the CPUs that caused it, then looks at all with one poll(2) and reads from those
+ * that have something, until a look finds nothing or each has used up its share of the pool. Its time T is the clock's before the
  * last look: what that look didn't find isn't there, and everything that the sweep published is
  * older. Loaded, it doesn't look, since each look makes the next commit of every CPU pay for an
  * interrupt: T is the clock's at its beginning, and each CPU is read until a read finds nothing or
@@ -63,6 +63,7 @@ static void cpu_ready(void *context, short revents)
 
 	if (revents & POLLERR && !(revents & POLLIN))
 		cpu->offline = true;
+	cpu->fired = revents & POLLIN;
 	cpu->raw->due = true;
 }
 
@@ -95,13 +96,14 @@ static bool publish_sweep(struct raw *raw, uint64_t time)
 		raw->base.pool, &(struct pool_entry){ .kind = POOL_SWEEP, .time = time });
 }
 
-/* Idle: looks, and reads from those that have something, until a look finds nothing. *ret_time is before that look. */
+/* Idle: reads from those that have something, until a look finds nothing. *ret_time is before that look. */
 static int sweep_by_looks(struct raw *raw, uint64_t *ret_time)
 {
 	uint32_t moved;
 	int r;
 
 	raw_begin(raw);
+	raw_take_fired(raw);
 	do {
 		*ret_time = loop_now();
 		raw_look(raw);

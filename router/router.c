@@ -150,6 +150,9 @@ static void take_stream(struct router *router)
 {
 	int r = stream_take(router);
 
+	/* Whoever waits for the event that woke us is not to wait for the signal's being taken back, too. */
+	if (r == 0 && router->signalled)
+		(void)stream_wake(router);
 	if (r < 0) {
 		log_error("the reader's filled ring is damaged");
 		router->status = EXIT_FAILED;
@@ -198,7 +201,7 @@ static void handle(struct router *router, void *tag)
 	else if (tag == &router->signal_fd)
 		take_signal(router);
 	else if (tag == &router->pool)
-		(void)wake_clear(router->pool.filled_fd);
+		router->signalled = true;
 	else
 		consumer_readable(router, tag);
 }
@@ -247,6 +250,14 @@ static void resume_accept(struct router *router, bool one_left)
 		router->paused_accept = false;
 	else
 		router->accept_again = router_now() + ACCEPT_AGAIN_NS;
+}
+
+/* Before the next sleep is announced: a signal that comes later is another. */
+static void take_signal_back(struct router *router)
+{
+	if (router->signalled)
+		(void)wake_clear(router->pool.filled_fd);
+	router->signalled = false;
 }
 
 static int stream_sleep(struct router *router)
@@ -321,6 +332,7 @@ static int loop(struct router *router)
 			take_stream(router);
 			budget_check(router);
 		}
+		take_signal_back(router);
 		sleep = sleep_time(router);
 		if (sleep)
 			sleep = wake_others(router, sleep);

@@ -58,6 +58,7 @@ struct router {
 	uint64_t await_deadline;      /* ns, CLOCK_MONOTONIC: those that are not back by then have left */
 	uint64_t accept_again; /* ns, when it is tried again */
 	bool knows_processes;         /* the processes of the host were read at the start, and are followed since */
+	bool signalled;               /* the reader's signal has come, and was not taken back yet */
 	bool paused_accept;           /* out of descriptors: the listener is out of the loop until one is free */
 	bool ending;                  /* the stream has ended: consumers are told, then the router goes */
 	bool ended;                   /* they have been told */

@@ -159,6 +159,21 @@ static void test_without_a_slot_a_look_tells(void **state)
 	assert_false(bench->raw.blocked || bench->cpus[1].ready);
 }
 
+static void test_who_woke_the_reader_is_read_at_once(void **state)
+{
+	struct bench *bench = *state;
+
+	put(bench, 0, 1);
+	put(bench, 1, 2);
+	put(bench, 1, 3);
+	bench->cpus[1].fired = true;
+	raw_take_fired(&bench->raw);
+	assert_int_equal(bench->count, 1);
+	assert_int_equal(bench->times[0], 2);
+	raw_take_fired(&bench->raw);
+	assert_int_equal(bench->count, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +181,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_until_the_time_of_the_sweep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_until_the_share_is_used_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_a_slot_a_look_tells, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_who_woke_the_reader_is_read_at_once, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
