@@ -12,16 +12,17 @@
 
 struct text_line;
 
-/* What is the same in an event's record for every consumer. */
+/* What is the same in an event's record for every consumer. Each member is a word: compilers load narrower ones in pairs
+ * right after they have stored them one by one, which processors are slow at. */
 struct event_view {
 	const void *payload;
 	const char *comm; /* RECORD_COMM_SIZE bytes */
 	uint64_t time;
-	uint32_t payload_size;
-	uint32_t size;
-	int32_t pid;
-	uint16_t cpu;
-	uint8_t flags;
+	uint64_t payload_size; /* as are those below, of no more bits than in the record */
+	uint64_t size;
+	int64_t pid;
+	uint64_t cpu;
+	uint64_t flags;
 	const struct text_line *line; /* of a text session; NULL */
 };
 
@@ -65,7 +66,7 @@ static inline __attribute__((always_inline)) void event_record_put_bytes(uint64_
 static inline __attribute__((always_inline)) void event_record_write_words(
 	uint64_t *to, const struct event_view *view, uint64_t trace_id, bool past)
 {
-	const uint8_t *from = view->payload, *const end = from + (view->payload_size & ~7U);
+	const uint8_t *from = view->payload, *const end = from + (view->payload_size & ~UINT64_C(7));
 
 	event_record_put(to++, EVENT_RECORD_MEMBER(view->size, size) | EVENT_RECORD_MEMBER(RECORD_EVENT, kind) |
 		EVENT_RECORD_MEMBER(view->flags, flags) | EVENT_RECORD_MEMBER(view->cpu, cpu), past);
@@ -92,14 +93,14 @@ static inline __attribute__((always_inline)) void event_record_write(
 {
 	if (__builtin_expect(view->payload_size > EVENT_RECORD_WORDS_MAX || view->payload_size & 3, 0)) {
 		*to = (struct record_header){
-			.size = view->size,
+			.size = (uint32_t)view->size,
 			.kind = RECORD_EVENT,
-			.flags = view->flags,
-			.cpu = view->cpu,
+			.flags = (uint8_t)view->flags,
+			.cpu = (uint16_t)view->cpu,
 			.time = view->time,
 			.trace_id = trace_id,
-			.pid = view->pid,
-			.payload_size = view->payload_size,
+			.pid = (int32_t)view->pid,
+			.payload_size = (uint32_t)view->payload_size,
 		};
 		memcpy(to->comm, view->comm, RECORD_COMM_SIZE);
 		memcpy(to + 1, view->payload, view->payload_size);

@@ -558,24 +558,31 @@ static __attribute__((noinline)) void tell_special(struct fanout *fanout, struct
 		tell_filtered(fanout, route, view);
 }
 
-static HOT void tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
+/* To the traces that take it whosoever it is, none of which wants stacks. */
+static HOT void tell_plain(struct fanout *fanout, struct route *route, const struct event_view *view)
 {
-	if (__builtin_expect(route->changing != 0, 0))
-		fanout_traces_settle(route, view->time, view->cpu);
 	route->told++;
 	for (uint32_t i = 0; i < route->plain_count; i++)
-		tell(fanout, route->plain[i], view);
+		tell_with(fanout, route->plain[i], view, 0);
 	if (route->special) {
 		/* A copy: so only this way has it in memory. */
 		const struct event_view kept = *view;
 
 		tell_special(fanout, route, &kept);
 	}
-	if (__builtin_expect(route->owned_count != 0, 0)) {
-		const struct event_view kept = *view;
+}
 
-		tell_owners(fanout, route, &kept);
-	}
+static void tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	if (route->changing)
+		fanout_traces_settle(route, view->time, view->cpu);
+	route->told++;
+	for (uint32_t i = 0; i < route->plain_count; i++)
+		tell(fanout, route->plain[i], view);
+	if (route->special)
+		tell_special(fanout, route, view);
+	if (route->owned_count)
+		tell_owners(fanout, route, view);
 }
 
 static void see_route(struct fanout *fanout, struct route *route)
@@ -601,7 +608,7 @@ static HOT struct route *event_route(struct fanout *fanout, const struct merge_e
 	if (event->size < sizeof(type))
 		return NULL;
 	memcpy(&type, event->data, sizeof(type));
-	if (fanout->foreign)
+	if (__builtin_expect(fanout->foreign, 0))
 		type = __builtin_bswap16(type);
 	route = fanout->by_type[type];
 	return route ? route : unseen_route(fanout, type);
@@ -614,15 +621,18 @@ static HOT int32_t event_pid(const struct fanout *fanout, const struct route *ro
 	if (route->pid_end > event->size)
 		return -1;
 	memcpy(&pid, event->data + route->pid_offset, sizeof(pid));
-	return (int32_t)(fanout->foreign ? __builtin_bswap32(pid) : pid);
+	return (int32_t)(__builtin_expect(fanout->foreign, 0) ? __builtin_bswap32(pid) : pid);
 }
 
-static HOT void tell_event(struct fanout *fanout, struct route *route, const struct merge_event *event)
+static HOT struct event_view view_of(struct fanout *fanout, const struct route *route, const struct merge_event *event)
 {
 	const int32_t pid = event_pid(fanout, route, event);
 	const struct task *task = tasks_find(&fanout->tasks, pid, event->time);
 	const bool late = event->time < fanout->last_time;
-	const struct event_view view = {
+
+	if (!late)
+		fanout->last_time = event->time;
+	return (struct event_view){
 		.payload = event->data,
 		.comm = task ? task->comm : nobody,
 		.time = event->time,
@@ -632,10 +642,6 @@ static HOT void tell_event(struct fanout *fanout, struct route *route, const str
 		.cpu = (uint16_t)event->cpu,
 		.flags = (uint8_t)((late ? RECORD_LATE : 0) | (task ? RECORD_COMM : 0)),
 	};
-
-	if (!late)
-		fanout->last_time = event->time;
-	tell_all(fanout, route, &view);
 }
 
 /* After it was told: a thread that is renamed still has its old name in the event that says so. */
@@ -645,6 +651,13 @@ static __attribute__((noinline)) void take_own(struct fanout *fanout, const stru
 	while (event->time >= fanout->snapshot_due)
 		fanout->snapshot(route->own_context);
 	route->own(route->own_context, event);
+}
+
+void fanout_route_use(struct route *route, void (*own)(void *context, const struct own_event *event), void *context)
+{
+	route->own = own;
+	route->own_context = context;
+	route->quick = 0;
 }
 
 static uint64_t stacks_clock(void)
@@ -669,23 +682,31 @@ static __attribute__((noinline)) bool gather(struct fanout *fanout, const struct
 	return !fanout->waits;
 }
 
-static HOT bool take_event(struct fanout *fanout, const struct merge_event *event)
+/* Whether there is nothing to do for the route's next event but to tell it to the plain and the special traces. */
+static bool route_is_quick(const struct fanout *fanout, const struct route *route)
 {
-	struct route *route = event_route(fanout, event);
+	return route->trace_count && !route->own && !route->stacks && !route->changing && !route->owned_count &&
+	       route->all_seen == fanout->all_generation;
+}
 
-	if (__builtin_expect(route && route->stacks, 0) && !gather(fanout, route, event))
+static __attribute__((noinline)) bool take_any(struct fanout *fanout, struct route *route, const struct merge_event *event)
+{
+	if (route && route->stacks && !gather(fanout, route, event))
 		return false;
 	fanout->decoded++;
-	if (__builtin_expect(!route, 0)) {
+	if (!route) {
 		fanout->unrouted++;
 		return true;
 	}
-	if (__builtin_expect(route->all_seen != fanout->all_generation, 0))
+	if (route->all_seen != fanout->all_generation)
 		see_route(fanout, route);
-	if (route->trace_count)
-		tell_event(fanout, route, event);
-	else
+	if (route->trace_count) {
+		const struct event_view view = view_of(fanout, route, event);
+
+		tell_all(fanout, route, &view);
+	} else {
 		route->unclaimed++;
+	}
 	if (route->own)
 		take_own(fanout, route, &(struct own_event){
 			.schema = &route->schema,
@@ -694,7 +715,22 @@ static HOT bool take_event(struct fanout *fanout, const struct merge_event *even
 			.time = event->time,
 			.tid = event_pid(fanout, route, event),
 		});
+	route->quick = route_is_quick(fanout, route) ? fanout->all_generation + UINT64_C(1) : 0;
 	return true;
+}
+
+static HOT bool take_event(struct fanout *fanout, const struct merge_event *event)
+{
+	struct route *route = event_route(fanout, event);
+
+	if (__builtin_expect(route && route->quick == fanout->all_generation + UINT64_C(1), 1)) {
+		const struct event_view view = view_of(fanout, route, event);
+
+		fanout->decoded++;
+		tell_plain(fanout, route, &view);
+		return true;
+	}
+	return take_any(fanout, route, event);
 }
 
 int fanout_next(struct fanout *fanout, struct merge *merge, struct merge_event *ret)
@@ -714,7 +750,6 @@ bool fanout_event(struct fanout *fanout, const struct merge_event *event)
 void fanout_drain(struct fanout *fanout, struct merge *merge)
 {
 	struct merge_event event;
-
 	int r = fanout_next(fanout, merge, &event);
 
 	while (r == 1 && take_event(fanout, &event))

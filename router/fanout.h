@@ -106,6 +106,9 @@ struct route {
 	bool preemptible;           /* its events come from programs' probes */
 	/* Where its binary events have the thread's id, and how long they must be to have one; UINT32_MAX: none has. */
 	uint32_t pid_offset, pid_end;
+	/* The fan-out's all_generation + 1: while it is that, all there is to do for the next event is to tell it to plain and
+	 * special traces. 0: that has to be found out, because a trace came, went or moved on, or `own` was set. */
+	uint64_t quick;
 	uint64_t told;              /* events of this kind so far */
 	uint64_t missed;            /* dynamic probes: the kernel's own count as of the last account */
 	uint64_t kept;              /* hits that the kernel kept away, as of the last account; LEDGER_UNKNOWN (router/kept.h) */
@@ -172,6 +175,9 @@ void fanout_route_drop(struct fanout *fanout, struct route *route);
 struct route *fanout_route_hold(struct route *route);
 /* Ends a hold: the route may be gone then. */
 void fanout_route_let_go(struct route *route);
+
+/* The session itself looks at the route's events, after the consumers. */
+void fanout_route_use(struct route *route, void (*own)(void *context, const struct own_event *event), void *context);
 
 /* Adds a trace, which takes nothing yet. Returns 0 or -ENOMEM. */
 int fanout_trace_add(struct route *route, const struct trace *model, struct trace **ret);

@@ -192,19 +192,45 @@ static void heap_make(struct merge *merge)
 	merge->disordered = false;
 }
 
-/* The first time at which an event of the top lane has to wait for one of another lane. */
-static inline uint64_t heap_limit(const struct merge *merge)
+/* Notes the first time at which an event of the top lane has to wait for one of another lane, and whose. */
+static inline void heap_set_limit(struct merge *merge)
 {
 	const uint32_t below = heap_below(merge, 0);
 	uint64_t time;
 
+	merge->below = below;
+	merge->limit = UINT64_MAX;
 	if (below == merge->lane_count)
-		return UINT64_MAX;
+		return;
 	time = merge->times[below];
-	return time + (merge->order[0]->cpu < merge->order[below]->cpu && time < UINT64_MAX);
+	if (time < UINT64_MAX)
+		merge->limit = time + (merge->order[0]->cpu < merge->order[below]->cpu);
 }
 
-int merge_next_slow(struct merge *merge, struct merge_event *ret)
+/* Tells the top lane's head; 0: it has none. */
+static inline int top_tell(struct merge *merge, struct merge_event *ret)
+{
+	struct merge_lane *lane = merge->order[0];
+	uint64_t time;
+
+	if (!lane->open) {
+		merge->current = NULL;
+		return 0;
+	}
+	time = lane->head.time;
+	merge->current = lane;
+	heap_set_limit(merge);
+	lane->told++;
+	lane->last_time = time;
+	ret->time = time;
+	ret->data = lane->head.data;
+	ret->size = lane->head.size;
+	ret->cpu = lane->cpu;
+	return 1;
+}
+
+/* Every case but the one that the caller takes itself. */
+static __attribute__((noinline)) int next_any(struct merge *merge, struct merge_event *ret)
 {
 	struct merge_lane *lane = merge->current;
 
@@ -217,20 +243,21 @@ int merge_next_slow(struct merge *merge, struct merge_event *ret)
 			(void)lane_fill(merge, lane);
 		heap_sink(merge, 0, lane_time(lane), lane);
 	}
-	lane = merge->order[0];
-	if (!lane->open) {
-		merge->current = NULL;
-		return 0;
-	}
-	merge->current = lane;
-	merge->limit = heap_limit(merge);
-	lane->told++;
-	lane->last_time = lane->head.time;
-	ret->data = lane->head.data;
-	ret->size = lane->head.size;
-	ret->cpu = lane->cpu;
-	ret->time = lane->head.time;
-	return 1;
+	return top_tell(merge, ret);
+}
+
+int merge_next_slow(struct merge *merge, struct merge_event *ret)
+{
+	struct merge_lane *lane = merge->current;
+	const uint32_t below = merge->below;
+
+	if (__builtin_expect(merge->disordered || !lane || !lane->open || merge->limit == UINT64_MAX, 0))
+		return next_any(merge, ret);
+	/* The top lane's head comes after the one that the limit was taken from. */
+	merge->times[0] = merge->times[below];
+	merge->order[0] = merge->order[below];
+	heap_sink(merge, below, lane->head.time, lane);
+	return top_tell(merge, ret);
 }
 
 static uint32_t disown(uint32_t *slot)

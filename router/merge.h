@@ -62,7 +62,8 @@ struct merge {
 	const struct page_layout *layout;
 	struct merge_hooks hooks;
 	struct merge_lane *current; /* the lane that merge_next returned an event of: the heap's top */
-	uint64_t limit;             /* the current lane may go on before this time without another choice */
+	uint64_t limit;             /* the current lane may go on before this time without another choice, */
+	uint32_t below;             /* which is the lane at this place of the heap then; lane_count: there is none */
 };
 
 struct merge_event {

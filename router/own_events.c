@@ -136,8 +136,7 @@ static int take_format(struct router *router, size_t row, const struct control_p
 		r = fanout_describe(&router->fanout, created->system, format, size, &route, &reason);
 	if (r < 0 || !route)
 		return r;
-	route->own = rows[row].own;
-	route->own_context = router;
+	fanout_route_use(route, rows[row].own, router);
 	route->own_probe = router_recorded(router) ? 0 : created->probe_id;
 	recorder_format(&router->recorder, created->probe_id, PROBE_TRACEPOINT, created->system, created->event, "", format,
 		size);

@@ -203,6 +203,7 @@ static void delist(struct trace *trace)
 
 static void set_stage(struct trace *trace, enum trace_stage stage)
 {
+	trace->route->quick = 0;
 	trace->route->changing -= changing(trace);
 	trace->stage = stage;
 	trace->route->changing += changing(trace);

@@ -397,8 +397,7 @@ static void snapshots_come_before_the_event_that_changes_the_tasks(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(tasks_set(&f->fanout.tasks, 1001, "before", sizeof("before"), false), 0);
-	f->number->own = rename_thread;
-	f->number->own_context = f;
+	fanout_route_use(f->number, rename_thread, f);
 	f->fanout.snapshot = take_snapshot;
 	f->fanout.snapshot_due = 15;
 	emit(f, 20, 3, 1);
@@ -412,13 +411,14 @@ static void the_name_is_the_one_of_the_moment(void **state)
 
 	(void)live_trace(f, 1, 0, NULL);
 	assert_int_equal(tasks_set(&f->fanout.tasks, 1001, "before", sizeof("before"), false), 0);
-	f->number->own = rename_thread;
-	f->number->own_context = f;
+	emit(f, 5, 3, 4);
+	fanout_route_use(f->number, rename_thread, f);
 	emit(f, 10, 3, 1);
 	emit(f, 20, 3, 2);
-	f->number->own = NULL;
+	fanout_route_use(f->number, NULL, NULL);
 	emit(f, 30, 3, 1);
 	emit(f, 40, 3, 3);
+	(void)expect(f, 0, 1, 4);
 	/* The event that renames its thread still has the old name. */
 	assert_comm(expect(f, 0, 1, 1), "before");
 	assert_comm(expect(f, 0, 1, 2), NULL);

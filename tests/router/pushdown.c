@@ -195,10 +195,10 @@ static void the_sessions_own(void **state)
 
 	(void)claim(f, 1, "n == 1");
 	f->route->own_probe = PROBE;
-	f->route->own = look;
+	fanout_route_use(f->route, look, NULL);
 	update(f, 1);
 	expect_done(f, 1);
-	f->route->own = NULL;
+	fanout_route_use(f->route, NULL, NULL);
 }
 
 static void a_filter_that_the_kernel_refuses(void **state)
