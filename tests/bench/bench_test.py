@@ -51,6 +51,11 @@ class Report(unittest.TestCase):
         self.assertIsNone(self.results().judge(report.Row("w", "f", ("ours", "x"), ("nobody", "x"))))
 
 
+class Switches(unittest.TestCase):
+    def test_threads_that_come_and_go(self):
+        self.assertEqual(process.switched({1: 10, 2: 50}, {1: 13, 3: 4}), 3 + 4 + 1)
+
+
 class Tries(unittest.TestCase):
     def test_who_is_disturbed_tries_again(self):
         left = [process.Disturbed("others"), process.Disturbed("others")]

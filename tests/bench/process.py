@@ -137,12 +137,24 @@ def end_all():
             child.wait(20, good=None)
 
 
+def threads(pid):
+    return [int(task.name) for task in pathlib.Path("/proc", str(pid), "task").iterdir()]
+
+
 def switches(pid):
-    """How often the threads of a process have been put on a processor."""
-    count = 0
-    for task in pathlib.Path("/proc", str(pid), "task").iterdir():
-        count += sum(int(n) for n in re.findall(r"ctxt_switches:\s*(\d+)", (task / "status").read_text()))
-    return count
+    """How often each thread of a process has been put on a processor."""
+    counts = {}
+    for thread in threads(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            text = pathlib.Path("/proc", str(pid), "task", str(thread), "status").read_text()
+            counts[thread] = sum(int(n) for n in re.findall(r"ctxt_switches:\s*(\d+)", text))
+    return counts
+
+
+def switched(before, after):
+    """How often between two counts; of a thread that ended meanwhile nothing is known but that it was woken for it."""
+    ended = len(before.keys() - after.keys())
+    return ended + sum(count - before.get(thread, 0) for thread, count in after.items())
 
 
 def resident(pid):

@@ -89,6 +89,14 @@ class Session:
         itself."""
         (self.instance / "tracing_on").write_text("0\n")
 
+    def wait_alone(self, seconds):
+        """Until the kernel has let the last worker of the reader's ring go, which it does some seconds after its last
+        request; at most so long, and at least for what is under way to come to its end."""
+        deadline = time.monotonic() + seconds
+        time.sleep(0.5)
+        while len(process.threads(self.reader.pid)) > 1 and time.monotonic() < deadline:
+            time.sleep(0.1)
+
     def wait_enabled(self, consumer):
         """Waits until somebody's probe is live; nothing tells that but the kernel."""
         enable = self.instance / "events" / peers.EVENT.replace(":", "/") / "enable"
