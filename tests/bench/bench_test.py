@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """The bench runs, with next to no work, and says what it should: nothing of this depends on a time."""
+import contextlib
+import io
 import json
 import pathlib
 import re
@@ -73,6 +75,26 @@ class Tries(unittest.TestCase):
 
         with self.assertRaises(process.Failed):
             bench.once(contender, tries=2)
+
+
+class Rounds(unittest.TestCase):
+    def run_all(self, contender, rounds, seconds):
+        results = report.Results()
+        with contextlib.redirect_stderr(io.StringIO()):
+            bench.run_all([("w", {"ours": contender}, [])], rounds, seconds, results)
+        return results
+
+    def test_none_is_begun_too_late(self):
+        self.assertEqual(len(self.run_all(lambda: {"x": 1}, 3, 0).runs["w"]["ours"]), 1)
+        self.assertEqual(len(self.run_all(lambda: {"x": 1}, 3, 3600).runs["w"]["ours"]), 3)
+
+    def test_who_fails_stops_nobody(self):
+        def contender():
+            raise process.Failed("hangs")
+
+        results = self.run_all(contender, 2, 3600)
+        self.assertTrue(results.failed)
+        self.assertEqual((results.runs, results.absent), ({}, {"w": {"ours": "failed: hangs"}}))
 
 
 class Bench(unittest.TestCase):

@@ -30,13 +30,17 @@ class Results:
     """{work: {contender: [{key: value} of each round]}}, and who was absent."""
 
     def __init__(self):
-        self.runs, self.absent = {}, {}
+        self.runs, self.absent, self.failed = {}, {}, False
 
     def add(self, work, contender, figures):
         self.runs.setdefault(work, {}).setdefault(contender, []).append(figures)
 
     def miss(self, work, contender, why):
         self.absent.setdefault(work, {})[contender] = why
+
+    def fail(self, work, contender, why):
+        self.failed = True
+        self.miss(work, contender, "failed: " + why)
 
     def series(self, work, source):
         contender, key = source

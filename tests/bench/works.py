@@ -35,6 +35,11 @@ def ring_room(events, processes):
     return max(1 << 20, events // processes * EVENT_ROOM)
 
 
+def of_pids(pids):
+    """A filter."""
+    return " || ".join(f"common_pid == {pid}" for pid in pids)
+
+
 def pinned_producer(events, numbers=0):
     count = min(2, len(os.sched_getaffinity(0)))
     return Producer(events // count, count, pin=True, numbers=numbers)
@@ -45,10 +50,10 @@ def pinned_producer(events, numbers=0):
 def ring_tracefan(events, *reader_words, connections=((EVENT,),)):
     """(figures of a run in which the reader was halted until all events were there)."""
     producer = pinned_producer(events)
-    probes = [[probe.replace("PID", str(producer.pids[0])) for probe in one] for one in connections]
+    probes = [[probe.replace("OURS", of_pids(producer.pids)) for probe in one] for one in connections]
     events = producer.calls * producer.processes
     with session("--buffer-size", str(ring_room(events, producer.processes)), *reader_words) as running:
-        consumer = Consumer(running, events if "PID" not in connections[0][0] else producer.calls, probes)
+        consumer = Consumer(running, events, probes)
         with running.halted():
             producer.run()
             before, begin = running.spent(), time.monotonic_ns()
@@ -172,10 +177,6 @@ def work_live(scale):
 TURN = 2000
 
 
-def share_filter(pids):
-    return EVENT + " if " + " || ".join(f"common_pid == {pid}" for pid in pids)
-
-
 def shares_tracefan(calls, processes, count):
     """`processes` producers always, two of which are at work at a time, for some ms; each of `count` consumers takes
     an equal part of them."""
@@ -184,7 +185,7 @@ def shares_tracefan(calls, processes, count):
     with session() as running:
         consumers = []
         for i in range(count):
-            probe = share_filter(producer.pids[i * part:(i + 1) * part]) if count > 1 else EVENT
+            probe = f"{EVENT} if {of_pids(producer.pids[i * part:(i + 1) * part])}" if count > 1 else EVENT
             consumers.append(Consumer(running, calls * part, ((probe,),), ring=8 << 20 if count > 4 else 64 << 20))
         before = running.spent()
         producer.run()
@@ -439,8 +440,8 @@ def many_probes(events, count):
 
 
 def many_consumers(events, count):
-    """One that takes what one producer makes, and others that wait for threads that don't exist."""
-    connections = [(EVENT + " if common_pid == PID",)]
+    """One that takes all that the producers make, and others that wait for threads that don't exist."""
+    connections = [(EVENT + " if OURS",)]
     connections += [(f"{EVENT} if common_pid == {1 << 30 | i}",) for i in range(count - 1)]
     return ring_tracefan(events, connections=connections)
 
