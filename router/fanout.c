@@ -565,8 +565,19 @@ static HOT void tell_plain(struct fanout *fanout, struct route *route, const str
 	for (uint32_t i = 0; i < route->plain_count; i++)
 		tell_with(fanout, route->plain[i], view, 0);
 	if (route->special) {
-		/* A copy: so only this way has it in memory. */
-		const struct event_view kept = *view;
+		/* A copy: so only this way has it in memory. Member by member, because as a whole it would be loaded in other pieces
+		 * than those that were just stored. */
+		const struct event_view kept = {
+			.payload = view->payload,
+			.comm = view->comm,
+			.time = view->time,
+			.payload_size = view->payload_size,
+			.size = view->size,
+			.pid = view->pid,
+			.cpu = view->cpu,
+			.flags = view->flags,
+			.line = view->line,
+		};
 
 		tell_special(fanout, route, &kept);
 	}

@@ -41,6 +41,8 @@ struct trace {
 	/* What each event touches: a line of the cache. */
 	_Alignas(64) uint64_t id;
 	struct outlet *outlet;
+	bool detailed;  /* its consumer wants to know whose each event is */
+	uint8_t stacks; /* enum record_stack_kind: wanted with its events */
 	struct ledger_trace ledger;
 	uint64_t probe_id;
 	uint32_t owner;  /* the user that the reader knows as the probe's */
@@ -61,14 +63,14 @@ struct trace {
 	bool next_pending;
 	uint16_t next_request; /* enum control_type: what asked for it */
 	bool indexed; /* listed in the route's index */
-	bool detailed; /* its consumer wants to know whose each event is */
-	uint8_t stacks; /* enum record_stack_kind: wanted with its events */
 	uint64_t missed_before; /* the route's when the trace was made */
 	bool enabled;
 	bool claiming; /* enabled, or about to be: the kernel must record what its filters take */
 	char name[2 * CONTROL_NAME_MAX]; /* the consumer's, or "system:event" */
 	uint64_t consumer; /* the consumer's number */
 };
+_Static_assert(offsetof(struct trace, ledger.lost_ring) < 64 && offsetof(struct trace, ledger.delivered) < 64,
+	"what each event touches of a trace");
 
 /* One kind of event. Lives as long as the fan-out, but for those of probes that are gone (fanout_route_drop). */
 struct route {
