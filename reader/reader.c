@@ -9,6 +9,7 @@
 #include "reader/reader_start.h"
 #include "reader/requests.h"
 #include "reader/sandbox.h"
+#include "reader/successor.h"
 #include "shm/control.h"
 
 #include <errno.h>
@@ -481,7 +482,15 @@ int reader_remove(const struct reader_options *options)
 	CLEANUP_CLOSE int root = -1;
 	int r = session_dir_open(options->directory, options->session, &dir, &problem);
 
+	/* The lock is ours, so there is no reader; what holds its place goes first. */
 	if (!r) {
+		r = successor_end_router(&dir);
+		if (r < 0) {
+			log_error("session \"%s\" has a router that does not end: %s; end it by hand", options->session,
+				strerror(-r));
+			session_dir_release(&dir);
+			return EXIT_BUSY;
+		}
 		root = tracedir_open(options->tracefs, &problem);
 		r = root < 0 ? root : instance_remove_leftovers(root, options->session, &problem);
 	}

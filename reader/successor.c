@@ -87,6 +87,38 @@ static int ask(struct reader *reader, int fd)
 	return r;
 }
 
+/* Until the router has closed. 0 or -errno; -EAGAIN: it takes too long. */
+static int await_end(int fd)
+{
+	char byte;
+	ssize_t n;
+
+	do
+		n = recv(fd, &byte, 1, 0);
+	while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 && errno != ECONNRESET ? -errno : 0;
+}
+
+int successor_end_router(const struct session_dir *dir)
+{
+	CLEANUP_CLOSE int fd = connect_router(dir);
+	struct control_id request = { .id = 0 };
+	struct control_message reply;
+	const struct control_status *status = (const void *)reply.bytes;
+	int r;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	control_header_init(&request.header, CONTROL_READER_END, sizeof(request), 1);
+	r = control_call(fd, &request, NULL, 0, &reply);
+	/* It went while it was asked. */
+	if (r < 0)
+		return r == -ECONNRESET ? 0 : r;
+	r = status->status ? -EPERM : 0;
+	control_message_release(&reply);
+	return r < 0 ? r : await_end(fd);
+}
+
 static bool listens(int fd)
 {
 	int value = 0;

@@ -12,6 +12,9 @@ bool successor_possible(const struct reader *reader);
  * socket in the session's folder), 0 (there is none) or -errno, with everything said. */
 int successor_greet(struct reader *reader);
 
+/* Ends the living router of a session whose reader is dead, if there is one, and waits until it is gone. Returns 0 or -errno. */
+int successor_end_router(const struct session_dir *dir);
+
 /* Takes over instance and probes. Returns 0 or -errno, with everything said. */
 int successor_adopt(struct reader *reader, int root);
 

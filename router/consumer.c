@@ -314,6 +314,7 @@ static const struct handler handlers[] = {
 	{ CONTROL_STATUS, CONSUMER_GREETED | CONSUMER_READY, false, consumer_on_status },
 	{ CONTROL_DETACH, CONSUMER_GREETED | CONSUMER_READY, false, on_detach },
 	{ CONTROL_READER, CONSUMER_NEW, false, takeover_on_reader },
+	{ CONTROL_READER_END, CONSUMER_NEW, false, takeover_on_end },
 };
 
 static int keep(struct consumer *consumer, struct control_message *message)

@@ -22,7 +22,7 @@ static const struct pool_reader pool_none = { .pool = SEGMENT_NONE, .free = SEGM
 
 void takeover_init(struct router *router)
 {
-	router->takeover = (struct takeover){ .heir = -1, .next = pool_none };
+	router->takeover = (struct takeover){ .heir = -1, .remover = -1, .next = pool_none };
 }
 
 void takeover_release(struct router *router)
@@ -30,6 +30,7 @@ void takeover_release(struct router *router)
 	struct takeover *takeover = &router->takeover;
 
 	takeover->heir = close_fd(takeover->heir);
+	takeover->remover = close_fd(takeover->remover);
 	if (takeover->has_next)
 		pool_reader_release(&takeover->next);
 	takeover->has_next = false;
@@ -222,15 +223,43 @@ static bool is_reader(const struct router *router, int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == router->takeover.reader_uid;
 }
 
-void takeover_on_reader(struct router *router, struct consumer *consumer, struct control_message *message)
+/* It is no consumer. Returns its connection. */
+static int take_connection(struct router *router, struct consumer *consumer)
 {
-	struct takeover *takeover = &router->takeover;
 	int fd = consumer->fd;
 
 	(void)epoll_ctl(router->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	consumer->fd = -1;
 	consumer->state = CONSUMER_GONE;
 	router->sweep = true;
+	return fd;
+}
+
+void takeover_on_end(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	struct takeover *takeover = &router->takeover;
+	struct control_status answer = { .failure.position = -1 };
+	CLEANUP_CLOSE int fd = take_connection(router, consumer);
+
+	if (!is_reader(router, fd)) {
+		answer.status = EXIT_NOT_PERMITTED;
+		control_failure_set(&answer.failure, EPERM, -1, "only a user who may read the kernel's buffers can end a session");
+	}
+	control_header_init(&answer.header, CONTROL_READER_END + CONTROL_REPLY, sizeof(answer), message->header.cookie);
+	if (control_send(fd, &answer, NULL, 0) < 0 || answer.status)
+		return;
+	log_note("told to end, since the session is to be removed");
+	/* Whose end of file says that this router is gone. */
+	(void)close_fd(takeover->remover);
+	takeover->remover = TAKE_FD(fd);
+	router->stop = true;
+}
+
+void takeover_on_reader(struct router *router, struct consumer *consumer, struct control_message *message)
+{
+	struct takeover *takeover = &router->takeover;
+	int fd = take_connection(router, consumer);
+
 	if (!is_reader(router, fd)) {
 		refuse(fd, message->header.cookie, EXIT_NOT_PERMITTED, EPERM, "only a user who may read the kernel's buffers can take over");
 	} else if (router->ending || !(router->welcome.flags & SESSION_LASTING)) {

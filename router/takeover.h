@@ -22,6 +22,7 @@ struct takeover {
 	uint64_t deadline; /* ns, CLOCK_MONOTONIC: when the session ends without one */
 	int heir;          /* a reader that came before the last one's end was seen here; -1: none */
 	uint64_t heir_cookie;
+	int remover;       /* who told us to end; -1: nobody */
 	struct pool_reader next;  /* of the new reader, until the last one's filled ring is empty */
 	bool has_next;
 	/* Pools of dead readers, in which the merge still holds slots. */
@@ -37,6 +38,9 @@ void takeover_release(struct router *router);
 bool takeover_wait(struct router *router);
 /* CONTROL_READER. */
 void takeover_on_reader(struct router *router, struct consumer *consumer, struct control_message *message);
+
+/* CONTROL_READER_END. */
+void takeover_on_end(struct router *router, struct consumer *consumer, struct control_message *message);
 
 /* Goes on to the new reader's pool, once the old one's filled ring is empty. Returns 1 (there is one), 0 or -errno. */
 int takeover_switch(struct router *router);

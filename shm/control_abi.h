@@ -75,6 +75,9 @@ enum control_type {
 	CONTROL_READER = 64,        /* control_id (id 0); reply control_heir + fd: the consumers' listening socket. Then
 				     * the router goes on as if it had connected: CONTROL_ROUTER */
 
+	CONTROL_READER_END = 65, /* control_id (id 0), from who removes such a session; reply control_status. Then the router ends
+				  * the session, and closes when it is over */
+
 	/* operator -> reader, on the session's control socket */
 	CONTROL_SESSION_STATUS = 96, /* control_id; reply control_session_status */
 	CONTROL_SESSION_STOP = 97,   /* control_id; reply control_status when the session has ended */

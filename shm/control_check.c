@@ -275,6 +275,7 @@ static const struct row rows[] = {
 	{ CONTROL_PROBE_KEEP, &layout_probe_keep, 0, 0, &layout_status, 0 },
 
 	{ CONTROL_READER, &layout_id, 0, 0, &layout_heir, 1 },
+	{ CONTROL_READER_END, &layout_id, 0, 0, &layout_status, 0 },
 
 	{ CONTROL_SESSION_STATUS, &layout_id, 0, 0, &layout_session_status, 0 },
 	{ CONTROL_SESSION_STOP, &layout_id, 0, 0, &layout_status, 0 },

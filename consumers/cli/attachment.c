@@ -51,6 +51,8 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	options.no_return = private;
 	options.patience = ATTACHMENT_PATIENCE + (unsigned int)from->event_count * ATTACHMENT_PROBE_PATIENCE;
 	options.logger = attachment_note;
+	options.wait = attachment->wait;
+	options.wait_context = attachment->wait_context;
 	if (tfan_open(&options, &attachment->tfan) < 0)
 		return message_failure(attachment->tfan ? tfan_failure(attachment->tfan) : NULL, NULL);
 	return 0;

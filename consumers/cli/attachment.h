@@ -16,6 +16,9 @@ struct attachment {
 	const struct private_session_config *config; /* NULL: a running session, options->session */
 	struct private_session session;
 	struct tfan *tfan;
+	/* How its answers are waited for (struct tfan_options), and what is readable once the user has had enough. */
+	int (*wait)(void *context, int fd, int milliseconds, bool readerless);
+	void *wait_context;
 	bool returning;  /* its router is being started again: nothing can be asked before tfan_next has come back to it */
 	bool unanswered; /* the session was asked and did not answer: no more waiting for it */
 };

@@ -17,6 +17,8 @@
 
 /* Above any number that the child's fixed ones use, so that moving one can't overwrite another. */
 #define DAEMON_FD_FLOOR 16
+/* For one that is to be ready, when the user has had enough. */
+#define DAEMON_PATIENCE (20 * MONOTONIC_SECOND)
 
 /* What the child needs to know, made before the fork. */
 struct daemon_plan {
@@ -91,8 +93,13 @@ __attribute__((noreturn)) static void daemon_child(const struct daemon_plan *pla
 	int error;
 
 	(void)setsid();
+	/* What came for our caller while this was its process is not the daemon's. */
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGTERM, SIG_IGN);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)signal(SIGINT, SIG_DFL);
+	(void)signal(SIGTERM, SIG_DFL);
 	if (daemon_child_fds(plan, &failure) == 0)
 		(void)execve(plan->argv[0], plan->argv, environment);
 	error = errno;
@@ -140,19 +147,29 @@ bool daemon_ended(struct daemon *daemon)
 	return true;
 }
 
-static int daemon_wait_ready(struct daemon *daemon, int notify, int failure)
+/* One that is about to be ready is not stopped halfway: it could not tidy up as well. */
+static int daemon_wait_ready(struct daemon *daemon, int notify, int failure, int interrupt)
 {
 	struct pollfd fds[] = {
 		{ .fd = notify, .events = POLLIN },
 		{ .fd = daemon->pidfd, .events = POLLIN },
+		{ .fd = interrupt, .events = POLLIN },
 	};
+	uint64_t deadline = MONOTONIC_NEVER;
 	int error = 0;
 
 	for (;;) {
-		int r = monotonic_poll(fds, 2, MONOTONIC_NEVER);
+		int r = monotonic_poll(fds, 3, deadline);
 
 		if (r < 0 && r != -EINTR)
 			return r;
+		if (r == 0) {
+			(void)kill(daemon->pid, SIGKILL);
+			deadline = MONOTONIC_NEVER;
+		} else if (fds[2].revents) {
+			fds[2].fd = -1;
+			deadline = monotonic_now() + DAEMON_PATIENCE;
+		}
 		if ((fds[0].revents & POLLIN) && daemon_is_ready(daemon, notify))
 			return 0;
 		if (daemon_ended(daemon))
@@ -205,7 +222,7 @@ int daemon_spawn(struct daemon *daemon, const char *name, char *const argv[], st
 	return r;
 }
 
-int daemon_start(struct daemon *daemon, const char *name, char *const argv[], struct daemon_fds fds)
+int daemon_start(struct daemon *daemon, const char *name, char *const argv[], struct daemon_fds fds, int interrupt)
 {
 	struct daemon_plan plan = { .argv = argv, .fds = fds };
 	int notify = -1, failure = -1;
@@ -216,7 +233,7 @@ int daemon_start(struct daemon *daemon, const char *name, char *const argv[], st
 	if (r == 0)
 		r = daemon_launch(daemon, &plan, &failure);
 	if (r == 0)
-		r = daemon_wait_ready(daemon, notify, failure);
+		r = daemon_wait_ready(daemon, notify, failure, interrupt);
 	(void)daemon_close(failure);
 	(void)daemon_close(notify);
 	return r;

@@ -30,9 +30,9 @@ struct daemon_fds {
  * terminal's ^C is not for it), without our environment, and with no descriptor but those. Returns 0 or -errno. */
 int daemon_spawn(struct daemon *daemon, const char *name, char *const argv[], struct daemon_fds fds);
 
-/* The same, and waits until it says READY=1 (sd_notify(3)). Returns 0; a positive exit status when it ended before,
+/* The same, and waits until it says READY=1 (sd_notify(3)); not for ever once `interrupt` is readable (-1: none). Returns 0; a positive exit status when it ended before,
  * and has said why; or -errno when it could not be executed. */
-int daemon_start(struct daemon *daemon, const char *name, char *const argv[], struct daemon_fds fds);
+int daemon_start(struct daemon *daemon, const char *name, char *const argv[], struct daemon_fds fds, int interrupt);
 
 /* Waits until it has ended, at most until `deadline` (ns, CLOCK_MONOTONIC); then kills it. Returns its status. */
 int daemon_finish(struct daemon *daemon, uint64_t deadline);

@@ -354,6 +354,60 @@ void intake_drain(struct intake *intake)
 	}
 }
 
+bool intake_interrupted(struct intake *intake)
+{
+	struct signalfd_siginfo info;
+
+	if (read(intake->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		intake->signals++;
+		intake_stop(intake, INTAKE_SIGNAL);
+	}
+	return intake->stop == INTAKE_SIGNAL;
+}
+
+/* What a signal means for an answer that is waited for. */
+static bool intake_gives_up(struct intake *intake, bool readerless)
+{
+	if (!intake->running)
+		return intake_interrupted(intake);
+	intake_signal(intake);
+	return intake->abandoned || (readerless && intake->stop != INTAKE_GOES_ON);
+}
+
+static uint64_t intake_answer_deadline(const struct intake *intake, int milliseconds, bool readerless)
+{
+	/* The router gives a session up by itself in which there is no reader. */
+	if (readerless && !intake->running)
+		return intake->options->duration ? monotonic_now() + intake->options->duration : MONOTONIC_NEVER;
+	return milliseconds < 0 ? MONOTONIC_NEVER : monotonic_now() + (uint64_t)milliseconds * (MONOTONIC_SECOND / 1000);
+}
+
+int intake_wait_answer(void *context, int fd, int milliseconds, bool readerless)
+{
+	struct intake *intake = context;
+	const uint64_t deadline = intake_answer_deadline(intake, milliseconds, readerless);
+
+	for (;;) {
+		struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = intake->signal_fd, .events = POLLIN } };
+		int r = monotonic_poll(fds, 2, deadline);
+
+		if (r == 0 || (r < 0 && r != -EINTR))
+			return r;
+		if (r > 0 && fds[0].revents)
+			return 1;
+		if (r > 0 && intake_gives_up(intake, readerless))
+			return -ECANCELED;
+	}
+}
+
+void intake_take_ready(struct intake *intake)
+{
+	while (!intake->over && intake_take(intake))
+		;
+	(void)writer_flush(intake->output->writer);
+	intake_check_output(intake);
+}
+
 bool intake_return(struct intake *intake)
 {
 	const uint64_t deadline = monotonic_now() + INTAKE_PATIENCE * MONOTONIC_SECOND;

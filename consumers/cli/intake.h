@@ -35,6 +35,7 @@ struct intake {
 	struct watch *watch;             /* what is shown is its records; NULL: the events themselves */
 	int signal_fd;                   /* SIGINT and SIGTERM */
 	bool hidden;                     /* show nothing */
+	bool running;                    /* the traces are live: a signal is dealt with in the loop */
 	bool recording;                  /* the session's recording is ours */
 	uint64_t deadline, give_up;      /* ns, CLOCK_MONOTONIC; MONOTONIC_NEVER at the beginning */
 
@@ -66,6 +67,16 @@ void intake_check_output(struct intake *intake);
 
 /* Goes on until the connection has come back to a router that is started again. False: it does not. */
 bool intake_return(struct intake *intake);
+
+/* A struct tfan_options' `wait`: until the session answers, the user gives up (-ECANCELED), or --duration is over while there
+ * is no reader. */
+int intake_wait_answer(void *intake, int fd, int milliseconds, bool readerless);
+
+/* Before the traces are live: whether a signal has come, which is the reason to stop then. */
+bool intake_interrupted(struct intake *intake);
+
+/* What has come already, where nothing more will. */
+void intake_take_ready(struct intake *intake);
 
 /* For struct writer: waits until `fd` takes more, or the user gives up (-ECANCELED). */
 int intake_wait_output(void *intake, int fd);

@@ -66,6 +66,9 @@ int message_failure(const struct tfan_failure *failure, const char *text)
 		message("out of memory");
 		return EXIT_FAILED;
 	}
+	/* Who gave it up knows. */
+	if (failure->error == ECANCELED)
+		return EXIT_FAILED;
 	message_at(text ? text : "", text ? failure->position : -1,
 		failure->message && *failure->message ? failure->message : strerror(failure->error));
 	/* The library's classes are the exit statuses. */

@@ -87,8 +87,7 @@ static int observation_open_output(struct observation *o)
 
 /* ---- running ---- */
 
-/* From here on signals are read in the loop. Before, they simply end this program: the session's daemons and the command see it by
- * their pipes. SIGPIPE and SIGXFSZ are never read: a write says EPIPE or EFBIG. */
+/* From here on signals are read where something is waited for. SIGPIPE and SIGXFSZ are never read: a write says EPIPE or EFBIG. */
 static int observation_take_signals(struct observation *o)
 {
 	sigset_t stop, blocked;
@@ -155,6 +154,15 @@ static void observation_take_rest(struct observation *o)
 
 	if (o->intake.over || attachment_replays(&o->attachment))
 		return;
+	/* Nobody can be asked for the rest. */
+	if (tfan_is_readerless(o->attachment.tfan)) {
+		const char *name = tfan_session(o->attachment.tfan)->name;
+
+		message("session \"%s\"'s reader is gone; start it again with: tracefan session start %s", name, name);
+		o->intake.status = worse(o->intake.status, EXIT_FAILED);
+		intake_take_ready(&o->intake);
+		return;
+	}
 	/* Events that could not be stopped are no reason to keep those back that have come. */
 	status = observation_enable(o, false);
 	if (o->intake.over)
@@ -174,10 +182,8 @@ static void observation_take_rest(struct observation *o)
 static int observation_run_traces(struct observation *o)
 {
 	const unsigned int wants = attachment_state(o->options);
-	int status = observation_take_signals(o);
+	int status = observation_start_command(o);
 
-	if (status == 0)
-		status = observation_start_command(o);
 	if (status == 0)
 		status = observation_enable(o, true);
 	if (status == 0 && wants && tfan_capture_state(o->attachment.tfan, wants) < 0)
@@ -191,6 +197,7 @@ static int observation_run_traces(struct observation *o)
 	/* With the state: once that is all there. */
 	if (o->intake.command && !wants)
 		command_release_gate(o->intake.command);
+	o->intake.running = true;
 	intake_run(&o->intake);
 	observation_end_command(o);
 	observation_take_rest(o);
@@ -307,13 +314,32 @@ static int observation_watch(struct observation *o)
 	return message_failure(tfan_failure(o->attachment.tfan), NULL);
 }
 
-static int observation_session(struct observation *o)
+/* The session, and the traces, which are not enabled. */
+static int observation_prepare(struct observation *o)
 {
 	const struct observation_config *config = o->config;
 	int status = attachment_open(&o->attachment, o->options, config->private_session, config->all_events);
 
-	if (status == 0)
-		status = config->watch ? observation_watch(o) : attachment_create(&o->attachment);
+	if (status != 0)
+		return status;
+	return config->watch ? observation_watch(o) : attachment_create(&o->attachment);
+}
+
+/* Who has had enough before it began gets the account of nothing. */
+static int observation_give_up(struct observation *o)
+{
+	int status = o->config->hidden ? EXIT_DONE : observation_begin_output(o);
+
+	status = worse(status, observation_summarize(o));
+	return worse(status, observation_finish_output(o));
+}
+
+static int observation_session(struct observation *o)
+{
+	int status = observation_prepare(o);
+
+	if (o->intake.stop == INTAKE_SIGNAL || (status == 0 && intake_interrupted(&o->intake)))
+		return observation_give_up(o);
 	if (status == 0)
 		status = observation_begin_output(o);
 	if (status != 0)
@@ -350,7 +376,12 @@ int observation_run(const struct observation_config *config)
 		.deadline = MONOTONIC_NEVER,
 		.give_up = MONOTONIC_NEVER,
 	};
-	status = observation_session(&o);
+	o.attachment.wait = intake_wait_answer;
+	o.attachment.wait_context = &o.intake;
+	status = observation_take_signals(&o);
+	o.attachment.session.interrupt = o.intake.signal_fd;
+	if (status == 0)
+		status = observation_session(&o);
 	watch_close(o.watch);
 	/* A command that was not let go holds what was open when it was made: the session would not see its owner go. */
 	if (o.command.gate >= 0) {
@@ -358,6 +389,9 @@ int observation_run(const struct observation_config *config)
 		o.intake.command = NULL;
 	}
 	closed = attachment_close(&o.attachment);
+	/* It was missing because a daemon of ours died. */
+	if (status == EXIT_MISSING && closed == EXIT_FAILED)
+		status = closed;
 	if (o.intake.command)
 		status = worse(status, observation_command_status(&o));
 	status = worse(status, closed);

@@ -202,7 +202,7 @@ static int private_session_start_reader(struct private_session *session, const s
 	(void)snprintf(number, sizeof(number), "%d", DAEMON_KEPT_FD);
 	argv_add(&argv, path);
 	private_session_reader_argv(&argv, session, config, config->name ? NULL : number);
-	r = daemon_start(&session->reader, "tracefan-reader", argv.words, fds);
+	r = daemon_start(&session->reader, "tracefan-reader", argv.words, fds, session->interrupt);
 	if (fds.keep >= 0)
 		(void)close(fds.keep);
 	return private_session_started(&session->reader, r);
@@ -222,7 +222,7 @@ static int private_session_start_router(struct private_session *session, const s
 	argv_option(&argv, "--directory", session->directory);
 	argv_option(&argv, "--record-fd", config->record_fd >= 0 ? number : NULL);
 	r = daemon_start(&session->router, "tracefan-router", argv.words,
-		(struct daemon_fds){ .keep = config->record_fd, .errors = config->errors });
+		(struct daemon_fds){ .keep = config->record_fd, .errors = config->errors }, session->interrupt);
 	return private_session_started(&session->router, r);
 }
 
@@ -274,8 +274,9 @@ int private_session_start(struct private_session *session, const struct private_
 	/* A reader that nobody owns has to be told. */
 	if (status != 0 && config->name && !daemon_ended(&session->reader))
 		(void)kill(session->reader.pid, SIGTERM);
-	if (status != 0)
-		(void)private_session_stop(session, false);
+	/* What one says of it when the other was killed is less true. */
+	if (status != 0 && private_session_stop(session, false) == EXIT_FAILED)
+		status = EXIT_FAILED;
 	return status;
 }
 
@@ -300,34 +301,33 @@ bool private_session_broken(struct private_session *session)
 	return true;
 }
 
-static uint64_t private_session_deadline(const struct private_session *session)
+static uint64_t private_session_patience(const struct private_session *session)
 {
-	return monotonic_now() + PRIVATE_SESSION_PATIENCE + session->probes * PRIVATE_SESSION_PROBE_PATIENCE;
+	return PRIVATE_SESSION_PATIENCE + session->probes * PRIVATE_SESSION_PROBE_PATIENCE;
 }
 
-/* Its name is random: no later reader would take over what it left in the kernel. */
-static void private_session_remove(struct private_session *session)
+int private_session_remove(const char *name, const char *directory, uint64_t patience)
 {
 	struct private_session_argv argv = { 0 };
 	struct daemon remover = DAEMON_NONE;
 	char path[2 * PATH_MAX];
+	int status;
 
 	if (private_session_find("tracefan-reader", path, sizeof(path)) != 0)
-		return;
+		return EXIT_FAILED;
 	argv_add(&argv, path);
-	argv_option(&argv, "--session", session->name);
-	argv_option(&argv, "--directory", session->directory);
+	argv_option(&argv, "--session", name);
+	argv_option(&argv, "--directory", directory);
 	argv_add(&argv, "--remove");
-	if (daemon_spawn(&remover, "tracefan-reader", argv.words, (struct daemon_fds){ -1, -1 }) == 0 &&
-		daemon_finish(&remover, private_session_deadline(session)) == 0)
-		return;
-	message("what session %s left behind could not be removed: run tracefan-reader --remove --session %s --directory %s",
-		session->name, session->name, session->directory);
+	if (daemon_spawn(&remover, "tracefan-reader", argv.words, (struct daemon_fds){ -1, -1 }) < 0)
+		return EXIT_FAILED;
+	status = daemon_finish(&remover, monotonic_now() + patience);
+	return status > EXIT_LOST ? EXIT_FAILED : status;
 }
 
 int private_session_stop(struct private_session *session, bool hangs)
 {
-	uint64_t deadline = hangs ? monotonic_now() + PRIVATE_SESSION_LAST_CHANCE : private_session_deadline(session);
+	uint64_t deadline = monotonic_now() + (hangs ? PRIVATE_SESSION_LAST_CHANCE : private_session_patience(session));
 	int router, reader;
 
 	if (session->owner >= 0)
@@ -337,8 +337,10 @@ int private_session_stop(struct private_session *session, bool hangs)
 	router = daemon_finish(&session->router, deadline);
 	private_session_tell_death(&session->reader);
 	private_session_tell_death(&session->router);
-	if (reader >= 128)
-		private_session_remove(session);
+	/* Its name is random: no later reader would take over what it left in the kernel. */
+	if (reader >= 128 && private_session_remove(session->name, session->directory, private_session_patience(session)))
+		message("what session %s left behind could not be removed: run tracefan-reader --remove --session %s --directory %s",
+			session->name, session->name, session->directory);
 	session->reader.pid = 0;
 	session->router.pid = 0;
 	/* The user's own folder goes with the last session in it; /run/tracefan belongs to the system. */

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct private_session_config {
 	const char *source, *interval; /* live; NULL: the reader's choice */
@@ -27,12 +28,13 @@ struct private_session_config {
 struct private_session {
 	struct daemon reader, router;
 	int owner; /* our end of the pipe */
+	int interrupt; /* readable once the user has had enough; -1: nobody looks */
 	size_t probes; /* that have to go at the end */
 	char name[33];
 	char directory[PATH_MAX];
 };
 
-#define PRIVATE_SESSION_NONE { .reader = DAEMON_NONE, .router = DAEMON_NONE, .owner = -1 }
+#define PRIVATE_SESSION_NONE { .reader = DAEMON_NONE, .router = DAEMON_NONE, .owner = -1, .interrupt = -1 }
 
 /* The path of one of tracefan's programs: beside this one in the build folder, in sbin or libexec once installed. Returns 0,
  * -ENOENT, or another negative errno. */
@@ -50,5 +52,9 @@ void private_session_leave(struct private_session *session);
 /* Ends both and waits for them; removes what a reader that was killed could not. Returns 0 or the exit status of the
  * one that failed. Does nothing for a session that was not started. `hangs`: it has been waited for in vain. */
 int private_session_stop(struct private_session *session, bool hangs);
+
+/* Removes what a session whose reader is dead left behind, its router included. Within `patience` ns. Returns 0 or an exit
+ * status, with its reason said. */
+int private_session_remove(const char *name, const char *directory, uint64_t patience);
 
 #endif

@@ -5,15 +5,36 @@
 #include "consumers/cli/message.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
-/* ms. Each daemon answers from its loop at once, but for an account of the kernel's, for which it waits a little. */
-#define STATUS_PATIENCE 5000U
+/* ms, of a daemon that runs and hangs. The kernel's grace periods take their time when a consumer attaches. */
+#define STATUS_PATIENCE 20000U
 
 static void status_be_silent(struct status *status, const char *daemon, int pid)
 {
 	status->state = STATUS_SILENT;
 	status->silent = daemon;
 	status->silent_pid = pid;
+}
+
+/* Such a one is not waited for. */
+static bool status_is_stopped(int pid)
+{
+	char path[32], text[512], *end;
+	FILE *file;
+	size_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = pid > 0 ? fopen(path, "re") : NULL;
+	if (!file)
+		return false;
+	n = fread(text, 1, sizeof(text) - 1, file);
+	(void)fclose(file);
+	text[n] = '\0';
+	/* Its name may hold anything. */
+	end = strrchr(text, ')');
+	return end && (strncmp(end, ") T", 3) == 0 || strncmp(end, ") t", 3) == 0);
 }
 
 /* Who doesn't answer is no failure of this program: it is what there is to tell. Returns 0 or an exit status. */
@@ -40,6 +61,11 @@ static int status_operate(struct status *status, const char *directory, bool qui
 	struct tfan_operator *control;
 	int result = 0, rc = tfan_operator_open(directory, status->name, &control);
 
+	if (rc == 0 && status_is_stopped(tfan_operator_reader(control))) {
+		status_be_silent(status, "reader", tfan_operator_reader(control));
+		tfan_operator_close(control);
+		return 0;
+	}
 	if (rc == 0) {
 		tfan_operator_set_patience(control, STATUS_PATIENCE);
 		rc = tfan_operator_status(control, &status->operator_status);
@@ -94,6 +120,10 @@ static int status_look(struct status *status, const char *directory, bool quiet)
 	/* Nobody would answer. */
 	if (status->operated && status->operator_status.router_pid == 0)
 		return 0;
+	if (status->operated && status_is_stopped(status->operator_status.router_pid)) {
+		status_be_silent(status, "router", status->operator_status.router_pid);
+		return 0;
+	}
 	if (status_open(status, directory, true, &status->tfan) < 0 ||
 		tfan_consumers(status->tfan, &status->consumers, &status->consumer_count, &readerless) < 0)
 		return status_router_failed(status, status->tfan ? tfan_failure(status->tfan) : NULL, quiet);

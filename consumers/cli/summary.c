@@ -7,7 +7,7 @@ static size_t summary_traces(const struct tfan *tfan)
 {
 	size_t n = 0;
 
-	while (tfan_trace_at(tfan, n))
+	while (tfan && tfan_trace_at(tfan, n))
 		n++;
 	return n;
 }
@@ -27,7 +27,7 @@ int summary_make(struct tfan *tfan, const struct plan_set *plans, struct summary
 		summary.probes[i].known = tfan_trace_ledger(trace, &summary.probes[i].ledger) == 0;
 		summary.probes[i].shown = plan ? plan->shown : 0;
 	}
-	summary.session_known = tfan_session_ledger(tfan, &summary.session) == 0;
+	summary.session_known = tfan && tfan_session_ledger(tfan, &summary.session) == 0;
 	*ret = summary;
 	return 0;
 }

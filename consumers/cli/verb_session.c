@@ -2,6 +2,7 @@
 
 #include "base/exit_status.h"
 #include "consumers/cli/message.h"
+#include "consumers/cli/monotonic.h"
 #include "consumers/cli/near_name.h"
 #include "consumers/cli/options.h"
 #include "consumers/cli/private_session.h"
@@ -17,6 +18,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ns: the kernel's grace periods for each probe, and a router that waits for consumers to leave. */
+#define SESSION_REMOVE_PATIENCE (120 * MONOTONIC_SECOND)
+/* ms, for one session of a list. */
+#define SESSION_LOOK_PATIENCE 2000U
 
 static const char *session_directory(const struct options *options)
 {
@@ -128,9 +134,25 @@ static int session_operate(const struct options *options, int (*request)(struct 
 	return status;
 }
 
+/* Nobody answers where the reader is dead: then what is there of the session is removed from here. */
+static int session_end(const struct options *options)
+{
+	struct tfan_operator *control;
+	const struct tfan_failure *failure;
+	int status = EXIT_DONE, rc = tfan_operator_open(options->directory, options->session, &control);
+
+	failure = control ? tfan_operator_failure(control) : NULL;
+	if (rc < 0 && failure && failure->error == ECONNREFUSED)
+		status = private_session_remove(options->session, session_directory(options), SESSION_REMOVE_PATIENCE);
+	else if (rc < 0 || tfan_operator_stop(control) < 0)
+		status = message_failure(failure, NULL);
+	tfan_operator_close(control);
+	return status;
+}
+
 static int session_stop(const struct options *options)
 {
-	int status = session_operate(options, tfan_operator_stop);
+	int status = session_end(options);
 	char path[PATH_MAX];
 
 	if (status == EXIT_DONE) {
@@ -145,6 +167,28 @@ static int session_flush(const struct options *options)
 	return session_operate(options, tfan_operator_flush);
 }
 
+/* Who may operate it sees its control socket, who may attach asks the router; others don't know. */
+static bool session_is_dead(const struct options *options, const char *name)
+{
+	struct tfan_options look = TFAN_OPTIONS;
+	struct tfan_operator *control;
+	struct tfan *tfan = NULL;
+	int rc = tfan_operator_open(options->directory, name, &control);
+
+	tfan_operator_close(control);
+	if (rc == 0 || rc == -ECONNREFUSED)
+		return rc != 0;
+	look.session = name;
+	look.directory = options->directory;
+	look.program = "tracefan";
+	look.patience = SESSION_LOOK_PATIENCE;
+	look.only_look = true;
+	rc = tfan_open(&look, &tfan);
+	rc = rc == -ECONNREFUSED || (rc == 0 && tfan_is_readerless(tfan));
+	tfan_close(tfan);
+	return rc;
+}
+
 static int session_list(const struct options *options)
 {
 	struct session_list list;
@@ -155,7 +199,7 @@ static int session_list(const struct options *options)
 		return EXIT_FAILED;
 	}
 	for (size_t i = 0; i < list.count; i++)
-		(void)puts(list.names[i]);
+		(void)printf("%s%s\n", list.names[i], session_is_dead(options, list.names[i]) ? ": its reader is dead" : "");
 	session_list_release(&list);
 	return EXIT_DONE;
 }

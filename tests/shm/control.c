@@ -131,6 +131,7 @@ static const struct expected table[] = {
 		{ { AT(control_probe_keep, enabled), 0, 1 }, { AT(control_probe_keep, reserved), 0, 0 } } },
 	STATUS_REPLY(CONTROL_PROBE_KEEP, 0),
 
+	ID_REQUEST(CONTROL_READER_END), STATUS_REPLY(CONTROL_READER_END, 0),
 	ID_REQUEST(CONTROL_READER),
 	{ REPLY(CONTROL_READER), 576, 1, 1, { FAILURE(control_heir) },
 		{ STATUS(control_heir), { AT(control_heir, reserved), 0, 0 } } },

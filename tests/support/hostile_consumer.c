@@ -179,6 +179,7 @@ static const struct {
 	{ CONTROL_CAPTURE, sizeof(struct control_capture), 1 << ATTACHED },
 	/* With a refusal: none but a reader has that to ask. */
 	{ CONTROL_READER, sizeof(struct control_id), 1 << CONNECTED },
+	{ CONTROL_READER_END, sizeof(struct control_id), 1 << CONNECTED },
 };
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
