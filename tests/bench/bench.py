@@ -18,7 +18,7 @@ import report
 from process import Absent, Disturbed, Failed
 from works import WORKS, Scale
 
-# Of a contender whose figures somebody else has spoilt.
+# Of a contender whose figures others have spoilt.
 TRIES = 5
 
 
@@ -60,7 +60,8 @@ def chosen(work, contenders, rows, args):
 
 
 def once(contender, tries=TRIES):
-    """Its figures. The traced calls may be made by anybody on this machine, so it gets a few tries."""
+    """Its figures. The traced calls may be made by anybody on this machine, and others may keep it from the processors,
+    so it gets a few tries."""
     while True:
         try:
             return contender()

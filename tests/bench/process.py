@@ -19,7 +19,7 @@ class Failed(Exception):
 
 
 class Disturbed(Exception):
-    """A run whose figures mean nothing, because others on this machine did the same; it left nothing behind."""
+    """A run whose figures mean nothing, because of what others did on this machine; it left nothing behind."""
 
 
 class Absent(Exception):

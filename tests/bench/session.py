@@ -9,7 +9,7 @@ import time
 
 import peers
 import process
-from process import Child, Disturbed, Failed, built, cpu_time
+from process import Child, Disturbed, built, cpu_time
 
 EVENT = "tracepoint:syscalls:sys_enter_getppid"
 NUMBERED = "tracepoint:syscalls:sys_enter_getpgid"
@@ -131,5 +131,6 @@ def session(*reader_words, under=None):
 
 
 def check_lost(lost):
+    """Where they all lay in the kernel's ring before, the consumer was kept from the processors."""
     if lost:
-        raise Failed(f"{lost} events were lost on the way")
+        raise Disturbed(f"{lost} events were lost on the way")
