@@ -155,75 +155,76 @@ static void arguments_and_filter(void **state)
 	free(s);
 }
 
+static const struct {
+	const char *text;
+	int position;
+	const char *words;
+} wrong_rows[] = {
+	{ "", 0, "KIND:PLACE" },
+	{ "   ", 3, "KIND:PLACE" },
+	{ "kprob:x", 0, "did you mean kprobe" },
+	{ "x=uprob:/a:b", 2, "did you mean uprobe" },
+	{ "kprobe", 6, "needs a place" },
+	{ "kprobe:", 7, "missing" },
+	{ ":x", 0, "missing" },
+	{ "=kprobe:x", 0, "missing" },
+	{ "tracepoint:sched", 16, "event is missing" },
+	{ "tracepoint:sched:", 17, "missing" },
+	{ "tracepoint::x", 11, "missing" },
+	{ "tracepoint:a:b:c", 14, "can't hold ':'" },
+	{ "tracepoint:a:b*", 14, "can't hold '*'" },
+	{ "kprobe:a;b", 8, "can't hold ';'" },
+	{ "kprobe:a+", 9, "missing" },
+	{ "kprobe:a+1z", 10, "must be a number" },
+	{ "kprobe:a+0x", 10, "must be a number" },
+	{ "kprobe:a+99999999999999999999", 9, "64 bits" },
+	{ "kretprobe:a+4", 11, "no offset" },
+	{ "kretprobe:a+maxactive=0", 22, "between" },
+	{ "kretprobe:a+maxactive=4097", 22, "between" },
+	{ "uprobe:/bin/sh", 14, "symbol is missing" },
+	{ "uprobe::main", 7, "missing" },
+	{ "uprobe:/bin/sh:", 15, "missing" },
+	{ "uprobe:/bin/sh:0x", 16, "must be a number" },
+	{ "uretprobe:/bin/sh:main+4", 22, "no offset" },
+	{ "usdt:/bin/sh:x", 14, "usdt:PATH:PROVIDER:NAME" },
+	{ "usdt:/bin/sh::x", 13, "missing" },
+	{ "uprobe:\"/bin/sh:main", 7, "not closed" },
+	{ "uprobe:/bin/sh:main\\", 19, "escapes nothing" },
+	{ "uprobe:/bin/\x01sh:main", 12, "control character" },
+	{ "kprobe:a x", 10, "NAME=FETCH" },
+	{ "kprobe:a =1", 9, "begins with a letter" },
+	{ "kprobe:a 1=1", 9, "begins with a letter" },
+	{ "kprobe:a x=", 11, "nothing to fetch" },
+	{ "kprobe:a x=:u8", 11, "nothing to fetch" },
+	{ "kprobe:a x=1:", 13, "type is missing" },
+	{ "kprobe:a x=%ax x=%bx", 15, "two arguments" },
+	{ "tracepoint:a:b iff x", 18, "NAME=" },
+	{ "kprobe:a x=\\\"abc", 12, "not closed" },
+	{ "kprobe:a abcdefghijklmnopqrstuvwxyz0123456=1", 9, "at most 31" },
+	{ "kprobe:a if", 11, "filter is missing" },
+	{ "kprobe:a if  ", 13, "filter is missing" },
+	{ "kprobe:a filter==3", 16, NULL },
+};
+
 static void errors_with_their_place(void **state)
 {
-	static const struct {
-		const char *text;
-		int position;
-		const char *words;
-	} rows[] = {
-		{ "", 0, "KIND:PLACE" },
-		{ "   ", 3, "KIND:PLACE" },
-		{ "kprob:x", 0, "did you mean kprobe" },
-		{ "x=uprob:/a:b", 2, "did you mean uprobe" },
-		{ "kprobe", 6, "needs a place" },
-		{ "kprobe:", 7, "missing" },
-		{ ":x", 0, "missing" },
-		{ "=kprobe:x", 0, "missing" },
-		{ "tracepoint:sched", 16, "event is missing" },
-		{ "tracepoint:sched:", 17, "missing" },
-		{ "tracepoint::x", 11, "missing" },
-		{ "tracepoint:a:b:c", 14, "can't hold ':'" },
-		{ "tracepoint:a:b*", 14, "can't hold '*'" },
-		{ "kprobe:a;b", 8, "can't hold ';'" },
-		{ "kprobe:a+", 9, "missing" },
-		{ "kprobe:a+1z", 10, "must be a number" },
-		{ "kprobe:a+0x", 10, "must be a number" },
-		{ "kprobe:a+99999999999999999999", 9, "64 bits" },
-		{ "kretprobe:a+4", 11, "no offset" },
-		{ "kretprobe:a+maxactive=0", 22, "between" },
-		{ "kretprobe:a+maxactive=4097", 22, "between" },
-		{ "uprobe:/bin/sh", 14, "symbol is missing" },
-		{ "uprobe::main", 7, "missing" },
-		{ "uprobe:/bin/sh:", 15, "missing" },
-		{ "uprobe:/bin/sh:0x", 16, "must be a number" },
-		{ "uretprobe:/bin/sh:main+4", 22, "no offset" },
-		{ "usdt:/bin/sh:x", 14, "usdt:PATH:PROVIDER:NAME" },
-		{ "usdt:/bin/sh::x", 13, "missing" },
-		{ "uprobe:\"/bin/sh:main", 7, "not closed" },
-		{ "uprobe:/bin/sh:main\\", 19, "escapes nothing" },
-		{ "uprobe:/bin/\x01sh:main", 12, "control character" },
-		{ "kprobe:a x", 10, "NAME=FETCH" },
-		{ "kprobe:a =1", 9, "begins with a letter" },
-		{ "kprobe:a 1=1", 9, "begins with a letter" },
-		{ "kprobe:a x=", 11, "nothing to fetch" },
-		{ "kprobe:a x=:u8", 11, "nothing to fetch" },
-		{ "kprobe:a x=1:", 13, "type is missing" },
-		{ "kprobe:a x=%ax x=%bx", 15, "two arguments" },
-		{ "tracepoint:a:b iff x", 18, "NAME=" },
-		{ "kprobe:a x=\\\"abc", 12, "not closed" },
-		{ "kprobe:a abcdefghijklmnopqrstuvwxyz0123456=1", 9, "at most 31" },
-		{ "kprobe:a if", 11, "filter is missing" },
-		{ "kprobe:a if  ", 13, "filter is missing" },
-		{ "kprobe:a filter==3", 16, NULL },
-	};
 	struct probe_spec *spec = malloc(sizeof(*spec));
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(wrong_rows); i++) {
 		struct probe_spec_error error = { .position = -1 };
-		int rc = probe_spec_parse(rows[i].text, spec, &error);
+		int rc = probe_spec_parse(wrong_rows[i].text, spec, &error);
 
-		if (!rows[i].words) {
+		if (!wrong_rows[i].words) {
 			assert_int_equal(rc, 0);
 			continue;
 		}
-		if (rc != -EINVAL || error.position != rows[i].position || !strstr(error.message, rows[i].words))
-			print_error("%s\n%*s^ %s (expected at %d: %s)\n", rows[i].text, error.position, "", error.message,
-				rows[i].position, rows[i].words);
+		if (rc != -EINVAL || error.position != wrong_rows[i].position || !strstr(error.message, wrong_rows[i].words))
+			print_error("%s\n%*s^ %s (expected at %d: %s)\n", wrong_rows[i].text, error.position, "", error.message,
+				wrong_rows[i].position, wrong_rows[i].words);
 		assert_int_equal(rc, -EINVAL);
-		assert_int_equal(error.position, rows[i].position);
-		assert_non_null(strstr(error.message, rows[i].words));
+		assert_int_equal(error.position, wrong_rows[i].position);
+		assert_non_null(strstr(error.message, wrong_rows[i].words));
 	}
 	free(spec);
 }

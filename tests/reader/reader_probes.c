@@ -481,23 +481,14 @@ static bool excluded(const struct session *session, pid_t pid)
 	return false;
 }
 
-static void test_observers_are_kept_out(void **state)
+/* A process that has connected as a consumer and lives until `hold` is closed. */
+static pid_t start_observer(struct session *session, int ready[2], int hold[2])
 {
-	struct fixture *fixture = *state;
-	struct session *session = &fixture->session;
-	struct control_consumer note = { .state = CONSUMER_ATTACHED, .consumer = 1 };
-	int ready[2], hold[2], client, consumer;
-	pid_t child;
+	pid_t child = fork();
+	char byte;
+	int client;
 
-	assert_true(excluded(session, session->reader));
-	/* This process is the router. */
-	assert_true(excluded(session, getpid()));
-	assert_int_equal(pipe(ready), 0);
-	assert_int_equal(pipe(hold), 0);
-	child = fork();
 	if (!child) {
-		char byte;
-
 		/* The router's connection is to end with the router. */
 		session_disconnect(session);
 		client = session_connect_socket(session, "consumers.sock");
@@ -506,62 +497,63 @@ static void test_observers_are_kept_out(void **state)
 		(void)!read(hold[0], &byte, 1);
 		_exit(client < 0);
 	}
-	{
-		char byte;
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	return child;
+}
 
-		assert_int_equal(read(ready[0], &byte, 1), 1);
-	}
+/* Says as the router does what became of a consumer. */
+static uint32_t tell_of(struct session *session, struct control_consumer *note, int consumer)
+{
+	return session_status_call(session, note, CONTROL_CONSUMER, sizeof(*note), &consumer, 1, NULL);
+}
+
+static void test_observers_are_kept_out(void **state)
+{
+	struct fixture *fixture = *state;
+	struct session *session = &fixture->session;
+	struct control_consumer note = { .state = CONSUMER_ATTACHED, .consumer = 1 };
+	int ready[2], hold[2], consumer;
+	pid_t child;
+
+	assert_true(excluded(session, session->reader));
+	/* This process is the router. */
+	assert_true(excluded(session, getpid()));
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(hold), 0);
+	child = start_observer(session, ready, hold);
 	consumer = accept(session->consumers, NULL, NULL);
 	assert_true(consumer >= 0);
 	assert_false(excluded(session, child));
 	note.flags = ATTACH_INCLUDE_SELF;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
-				 &consumer, 1, NULL),
-		0);
+	assert_int_equal(tell_of(session, &note, consumer), 0);
 	assert_false(excluded(session, child));
 	note.flags = 0;
 	/* Who is attached can't attach. */
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
-				 &consumer, 1, NULL),
-		EXIT_FAILED);
+	assert_int_equal(tell_of(session, &note, consumer), EXIT_FAILED);
 	note.consumer = 2;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
-				 &consumer, 1, NULL),
-		0);
+	assert_int_equal(tell_of(session, &note, consumer), 0);
 	assert_true(excluded(session, child));
 	/* A process may be more than one. */
 	note.consumer = 3;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
-				 &consumer, 1, NULL),
-		0);
+	assert_int_equal(tell_of(session, &note, consumer), 0);
 	note.state = CONSUMER_LEFT;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
-				 &consumer, 1, NULL),
-		0);
+	assert_int_equal(tell_of(session, &note, consumer), 0);
 	assert_true(excluded(session, child));
 	note.consumer = 2;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
-				 &consumer, 1, NULL),
-		0);
+	assert_int_equal(tell_of(session, &note, consumer), 0);
 	assert_false(excluded(session, child));
 	assert_true(excluded(session, getpid()));
 	assert_true(excluded(session, session->reader));
 	note.state = CONSUMER_ATTACHED;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
-				 &consumer, 1, NULL),
-		0);
+	assert_int_equal(tell_of(session, &note, consumer), 0);
 	/* The consumers of a router that is gone come back; the list is not written anew while they
 	 * may miss something. */
 	session_disconnect(session);
 	session_connect(session);
 	assert_true(excluded(session, child));
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
-				 &consumer, 1, NULL),
-		0);
+	assert_int_equal(tell_of(session, &note, consumer), 0);
 	note.state = CONSUMER_LEFT;
-	assert_int_equal(session_status_call(session, &note, CONTROL_CONSUMER, sizeof(note),
-				 &consumer, 1, NULL),
-		0);
+	assert_int_equal(tell_of(session, &note, consumer), 0);
 	assert_false(excluded(session, child));
 	assert_true(excluded(session, session->reader));
 	close(hold[1]);
