@@ -258,10 +258,12 @@ static int check_file(int fd, uid_t owner, size_t *ret_size, struct config_error
 		return fail(error, 0, "%s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return fail(error, 0, "not a regular file");
-	if ((st.st_uid != 0 && st.st_uid != owner) || st.st_mode & 022)
-		return fail(error, 0,
+	if ((st.st_uid != 0 && st.st_uid != owner) || st.st_mode & 022) {
+		(void)fail(error, 0,
 			"others than root may write it, and it says who may do what: chown it to "
 			"root, and chmod go-w");
+		return -EPERM;
+	}
 	if (st.st_size > CONFIG_SIZE_MAX)
 		return fail(error, 0, "larger than %u bytes", CONFIG_SIZE_MAX);
 	*ret_size = (size_t)st.st_size;

@@ -27,7 +27,8 @@ static int configure(struct reader_options *options, struct config *config)
 static int run(struct reader_options *options)
 {
 	struct config config = { 0 };
-	int status = configure(options, &config) < 0 ? EXIT_USAGE : reader_run(options);
+	int r = configure(options, &config);
+	int status = r < 0 ? options_file_status(r) : reader_run(options);
 
 	config_release(&config);
 	return status;

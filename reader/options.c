@@ -1,5 +1,7 @@
 #include "reader/options.h"
 
+#include "base/exit_status.h"
+
 #include "base/checked.h"
 #include "reader/setting.h"
 #include "shm/control_abi.h"
@@ -176,7 +178,7 @@ int options_parse(
 	int argc, char *const argv[], struct reader_options *ret, struct options_error *ret_error)
 {
 	struct reader_options options = {
-		.directory = "/run/tracefan",
+		.directory = OPTIONS_DIRECTORY_USUAL,
 		.buffer_size = UINT64_C(8) << 20,
 		.pool_size = UINT64_C(1) << 20,
 		.interval = 4000000,
@@ -213,4 +215,18 @@ int options_parse(
 			CONTROL_SESSION_MAX, options.session);
 	*ret = options;
 	return 0;
+}
+
+int options_file_status(int error)
+{
+	switch (error) {
+	case -EACCES:
+	case -EPERM:
+		return EXIT_NOT_PERMITTED;
+	case -ENOMEM:
+	case -EIO:
+		return EXIT_FAILED;
+	default:
+		return EXIT_USAGE;
+	}
 }

@@ -62,7 +62,13 @@ int options_parse(
  * tracefs. */
 bool options_session_valid(const char *name);
 
+/* Where sessions' sockets live unless somebody says so. */
+#define OPTIONS_DIRECTORY_USUAL "/run/tracefan"
+
 /* The text behind --help. */
 extern const char options_usage[];
+
+/* The exit status when a file that the operator named can't be read (-errno; -EINVAL: what stands in it is wrong). */
+int options_file_status(int error);
 
 #endif

@@ -204,8 +204,11 @@ int policy_decide(const struct policy *policy, const struct policy_identity *ide
 	rule = policy_find(policy, identity, wish);
 	if (!rule)
 		return refuse(ret_failure, identity,
-			"no line of %.120s allows %s:%.160s; see tracefan ls for what is allowed",
-			policy->path, place_names[wish->place], wish->name);
+			"no line of %.120s allows %s:%.160s; see tracefan ls%s%s%s%.120s for what is allowed",
+			policy->path, place_names[wish->place], wish->name,
+			policy->session ? " --session " : "", policy->session ? policy->session : "",
+			policy->directory ? " --directory " : "",
+			policy->directory ? policy->directory : "");
 	lack = rule->allow ? beyond(rule, wish) : "";
 	if (lack)
 		return refuse(ret_failure, identity, "%.100s, line %u: \"%s\"%s%s", policy->path,

@@ -82,6 +82,7 @@ struct policy {
 	bool has_group;
 	gid_t group; /* the session's */
 	char group_name[64];
+	const char *session, *directory; /* as they are given on a command line; NULL: need not be */
 	bool replay; /* whoever may connect may see all of a replayed file */
 	/* A policy file's; `path` is NULL without one. */
 	const char *path;

@@ -24,7 +24,7 @@ static int check_file(int fd, uid_t owner, struct policy_error *error)
 	if (fstat(fd, &st) < 0)
 		return fail(error, -errno, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return fail(error, -EPERM, "not a regular file");
+		return fail(error, -EINVAL, "not a regular file");
 	if (st.st_uid != owner && st.st_uid != 0)
 		return fail(error, -EPERM,
 			"it must belong to root, or its owner could allow anything: chown root");

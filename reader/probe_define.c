@@ -104,13 +104,28 @@ static void say(const struct probes *probes, const struct probe_line *line,
 		failure, error, position, "probe \"%s\": %s", create->name, words.message);
 }
 
-static const char *no_such_probes(uint32_t kind)
+/* The file that such probes are defined in isn't there. */
+static const char *no_such_file(uint32_t kind)
 {
 	if (kind == PROBE_EVENT)
-		return "this kernel has no event probes (5.15 or later), so a tracepoint takes no "
-		       "arguments here";
-	return probe_kind_in_file(kind) ? "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)"
-					: "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)";
+		return "tracefs has no dynamic_events: this kernel has no event probes "
+		       "(CONFIG_EPROBE_EVENTS), so a tracepoint takes no arguments here";
+	if (probe_kind_in_file(kind))
+		return "tracefs has no uprobe_events: this kernel has no uprobes "
+		       "(CONFIG_UPROBE_EVENTS)";
+	return "tracefs has no kprobe_events: this kernel has no kprobes (CONFIG_KPROBE_EVENTS)";
+}
+
+/* The file is there, and takes not even the simplest. */
+static int no_event_probes(
+	const struct control_create *create, int error, struct control_failure *failure)
+{
+	control_failure_set(failure, ENOENT, -1,
+		"probe \"%s\": dynamic_events refuses even an event probe without arguments (%s): "
+		"this kernel has no event probes (CONFIG_EPROBE_EVENTS), so a tracepoint takes no "
+		"arguments here",
+		create->name, strerror(-error));
+	return EXIT_MISSING;
 }
 
 /* The kernel refused the whole line. Whether the place or the arguments were wrong shows in what it
@@ -126,7 +141,7 @@ static int tell_apart(const struct probes *probes, const struct probe *probe,
 	r = tracedir_append(probes->instance->root, file, bare.text);
 	/* The event is there, and nothing else stands in the line. */
 	if (r < 0 && create->kind == PROBE_EVENT && r != -EACCES && r != -EPERM)
-		return fail(failure, EXIT_MISSING, ENOENT, create, no_such_probes(create->kind));
+		return no_event_probes(create, r, failure);
 	if (r < 0) {
 		say(probes, &bare, create, r, false, failure);
 		return r == -EACCES || r == -EPERM ? EXIT_NOT_PERMITTED : EXIT_LOCATION;
@@ -172,7 +187,7 @@ static int define_dynamic(const struct probes *probes, const struct probe *probe
 	if (!r)
 		return EXIT_DONE;
 	if (r == -ENOENT && faccessat(probes->instance->root, file, F_OK, 0) < 0)
-		return fail(failure, EXIT_MISSING, ENOENT, create, no_such_probes(create->kind));
+		return fail(failure, EXIT_MISSING, ENOENT, create, no_such_file(create->kind));
 	return tell_apart(probes, probe, &line, file, create, r, failure);
 }
 

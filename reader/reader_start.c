@@ -248,7 +248,7 @@ static int start_policy(struct reader *reader)
 			log_error("%s, line %u: %s", path, error.line, error.message);
 		else
 			log_error("%s: %s", path, error.message);
-		reader->status = r == -EINVAL ? EXIT_USAGE : EXIT_NOT_PERMITTED;
+		reader->status = options_file_status(r);
 		return r;
 	}
 	file.has_group = reader->policy.has_group;
@@ -328,6 +328,9 @@ int reader_start(struct reader *reader)
 	if (geteuid() == 0 && reader->router_uid == 0)
 		log_warning("the router is to run as root: name a user of its own by router-user");
 	r = start_policy(reader);
+	reader->policy.session = reader->options->session;
+	if (strcmp(reader->options->directory, OPTIONS_DIRECTORY_USUAL) != 0)
+		reader->policy.directory = reader->options->directory;
 	if (!r)
 		r = start_helper(reader);
 	if (!r)

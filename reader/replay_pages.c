@@ -264,7 +264,7 @@ static void add_file(struct pages *pages, const char *path, uint32_t fact)
 		facts_add(&pages->replay.facts, fact, 0, data, size);
 }
 
-static int read_folder(struct pages *pages, struct tracedir_problem *problem)
+static int read_folder(struct pages *pages, const char *path, struct tracedir_problem *problem)
 {
 	CLEANUP_FREE char *text = NULL;
 	uint8_t big_endian;
@@ -272,15 +272,15 @@ static int read_folder(struct pages *pages, struct tracedir_problem *problem)
 
 	if (r < 0)
 		return replay_problem(
-			problem, EXIT_LOCATION, r, "events/header_page: %s", strerror(-r));
+			problem, EXIT_LOCATION, r, "%.250s/events/header_page: %s", path, strerror(-r));
 	r = page_head_parse(text, &pages->head);
 	if (r < 0)
 		return replay_problem(
-			problem, EXIT_USAGE, r, "events/header_page does not describe pages");
+			problem, EXIT_USAGE, r, "%.250s/events/header_page does not describe pages", path);
 	r = open_cpus(pages);
 	if (r < 0)
 		return replay_problem(
-			problem, EXIT_LOCATION, r, "per_cpu/cpuN/trace_pipe_raw: %s", strerror(-r));
+			problem, EXIT_LOCATION, r, "%.250s/per_cpu/cpuN/trace_pipe_raw: %s", path, strerror(-r));
 	pages->head.big_endian = guess_order(pages);
 	big_endian = pages->head.big_endian;
 	facts_add(&pages->replay.facts, FACT_MACHINE, 0, &big_endian, sizeof(big_endian));
@@ -290,7 +290,7 @@ static int read_folder(struct pages *pages, struct tracedir_problem *problem)
 	add_names(pages);
 	r = add_events(pages);
 	if (r < 0)
-		return replay_problem(problem, EXIT_LOCATION, r, "events: %s", strerror(-r));
+		return replay_problem(problem, EXIT_LOCATION, r, "%.250s/events: %s", path, strerror(-r));
 	for (uint32_t i = 0; i < pages->replay.cpu_count; i++)
 		look_ahead(pages, &pages->cpus[i]);
 	pages->replay.slot_size = pages->head.page_size;
@@ -312,7 +312,7 @@ int replay_pages_open(const char *path, struct replay **ret, struct tracedir_pro
 			errno == EACCES ? EXIT_NOT_PERMITTED : EXIT_LOCATION, -errno, "%.250s: %s",
 			path, strerror(errno));
 	else
-		r = read_folder(pages, ret_problem);
+		r = read_folder(pages, path, ret_problem);
 	if (r < 0) {
 		replay_close(&pages->replay);
 		return r;

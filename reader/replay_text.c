@@ -135,6 +135,11 @@ int replay_text_open(const char *path, struct replay **ret, struct tracedir_prob
 		replay_close(&log->replay);
 		return r;
 	}
+	if (!log->size) {
+		replay_close(&log->replay);
+		return replay_problem(ret_problem, EXIT_FAILED, -ENODATA,
+			"%.250s: empty: nothing in it is text of ftrace's (trace, trace_pipe, trace-cmd report)", path);
+	}
 	/* No line of the log can bear it, so none is taken for a mark of this session. */
 	if (getrandom(&tag, sizeof(tag), 0) == sizeof(tag))
 		(void)snprintf(log->replay.tag, sizeof(log->replay.tag), "%08x", tag);

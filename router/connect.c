@@ -35,8 +35,11 @@ static int open_socket(struct router *router)
 	}
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		log_error("session %s: %s: %s (start tracefan-reader --session %s first)", router->options.session,
-			address.sun_path, strerror(errno), router->options.session);
+		bool usual = strcmp(router->options.directory, ROUTER_DIRECTORY_USUAL) == 0;
+
+		log_error("session %s: %s: %s (start tracefan-reader --session %s%s%s first)", router->options.session,
+			address.sun_path, strerror(errno), router->options.session, usual ? "" : " --directory ",
+			usual ? "" : router->options.directory);
 		return errno == EACCES ? EXIT_NOT_PERMITTED : EXIT_MISSING;
 	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)

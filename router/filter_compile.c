@@ -27,6 +27,10 @@ static int fail_field(const struct filter_compiler *compiler, const struct ast_n
 	if (environment->other_count)
 		(void)filter_fail(compiler->failure, test->field,
 			"none of the events has a field '%.*s'", length, text);
+	else if (environment->probe)
+		/* What the kernel calls the event of a probe says nothing to its owner. */
+		(void)filter_fail(compiler->failure, test->field, "%s has no field '%.*s'",
+			environment->probe, length, text);
 	else
 		(void)filter_fail(compiler->failure, test->field, "%s:%s has no field '%.*s'",
 			schema_string(compiler->source, header->system),

@@ -14,6 +14,7 @@
 
 struct magnitude {
 	bool negative;
+	bool decimal; /* a value; in another base it may be meant as bits */
 	uint64_t value;
 };
 
@@ -45,6 +46,7 @@ static int parse_magnitude(const char *text, size_t size, struct magnitude *ret)
 		base = text[at + 1] == 'x' || text[at + 1] == 'X' ? 16 : 8;
 		at += base == 16 ? 2 : 1;
 	}
+	result.decimal = base == 10;
 	if (at == size)
 		return -EINVAL;
 	for (size_t i = at; i < size; i++)
@@ -92,7 +94,7 @@ static int fail_range(const struct filter_compiler *compiler, const struct filte
 		most);
 }
 
-/* `pattern`: what has the field's bits will do, whatever its sign. */
+/* `pattern`: hexadecimal and octal numbers that have the field's bits will do, whatever its sign. */
 static int fit(const struct filter_compiler *compiler, const struct filter_field *field,
 	struct ast_piece piece, bool pattern, uint64_t *ret)
 {
@@ -118,9 +120,10 @@ static int fit(const struct filter_compiler *compiler, const struct filter_field
 	} else if (magnitude.value >= half) {
 		if (magnitude.value > most)
 			return fail_range(compiler, field, piece);
-		if (!pattern)
+		if (!pattern || magnitude.decimal)
 			return filter_fail(compiler->failure, piece,
-				"'%s' is signed: these bits are %" PRId64 " there", field->name,
+				"'%s' is signed: at most %" PRIu64 "%s; these bits are %" PRId64 " there",
+				field->name, most >> 1, pattern ? ", or bits in hexadecimal" : "",
 				(int64_t)extend(field, magnitude.value));
 	}
 	*ret = extend(field, magnitude.negative ? -magnitude.value : magnitude.value);

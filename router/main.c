@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
 	};
-	struct router_options options = { .directory = "/run/tracefan", .record_fd = -1 };
+	struct router_options options = { .directory = ROUTER_DIRECTORY_USUAL, .record_fd = -1 };
 	const char *user = NULL;
 	int option, status;
 

@@ -26,6 +26,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define ROUTER_DIRECTORY_USUAL "/run/tracefan"
+
 struct router_options {
 	const char *session;
 	const char *directory; /* of the sessions' folders */

@@ -141,14 +141,31 @@ static void intake_lost(struct intake *intake, const struct tfan_event *event)
 		intake_stop(intake, INTAKE_LOSS);
 }
 
+/* The processes come with whatever was asked for. */
+static bool intake_wants_state(const struct intake *intake, enum tfan_state_kind kind)
+{
+	static const unsigned int wants[] = {
+		[TFAN_STATE_PROCESS] = TFAN_WANT_PROCESSES,
+		[TFAN_STATE_THREAD] = TFAN_WANT_PROCESSES,
+		[TFAN_STATE_MAPPING] = TFAN_WANT_MAPPINGS,
+		[TFAN_STATE_FILE] = TFAN_WANT_FILES,
+		[TFAN_STATE_SOCKET] = TFAN_WANT_SOCKETS,
+		[TFAN_STATE_END] = ~0U,
+	};
+
+	return (intake->options->state & wants[kind]) != 0;
+}
+
 /* The command's own beginning is told by events that know whose they are. */
 static void intake_state(struct intake *intake, const struct tfan_event *event)
 {
 	struct tfan_state state;
 
-	if (intake->options->state)
+	if (tfan_event_state(event, &state) < 0)
+		return;
+	if (intake_wants_state(intake, state.kind))
 		intake_show(intake, event);
-	if (tfan_event_state(event, &state) == 0 && state.kind == TFAN_STATE_END && intake->command)
+	if (state.kind == TFAN_STATE_END && intake->command)
 		command_release_gate(intake->command);
 }
 

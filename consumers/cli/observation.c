@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,6 +291,20 @@ static void observation_note(void *context, const char *text)
 	message("note: %s", text);
 }
 
+/* The events that an observer needs are its own business; whom the policy lets have them is its author's. */
+static int observation_watch_refused(const struct observation *o)
+{
+	int status = message_failure(tfan_failure(o->attachment.tfan), NULL);
+	char place[PATH_MAX + sizeof("uprobe:")];
+
+	if (status != EXIT_NOT_PERMITTED)
+		return status;
+	message("the policy of the session has to allow all that watch %s needs, by lines such as these:", o->config->watch);
+	for (size_t i = 0; watch_need(o->config->watch, i, place, sizeof(place)); i++)
+		message("    allow user=%u %s", (unsigned int)getuid(), place);
+	return status;
+}
+
 /* The traces that an observer wants, instead of those that the options name. */
 static int observation_watch(struct observation *o)
 {
@@ -311,7 +326,7 @@ static int observation_watch(struct observation *o)
 		message("out of memory");
 		return EXIT_FAILED;
 	}
-	return message_failure(tfan_failure(o->attachment.tfan), NULL);
+	return observation_watch_refused(o);
 }
 
 /* The session, and the traces, which are not enabled. */

@@ -181,7 +181,11 @@ static const char *apply_duration(struct options *options, const char *value)
 
 static const char *apply_every(struct options *options, const char *value)
 {
-	if (options_seconds(value, &options->every) < 0 || options->every == 0)
+	int r = options_seconds(value, &options->every);
+
+	if (r == -ERANGE || (r == 0 && options->every > DURATION_MAX))
+		return "is too long: at most 1000000000 seconds";
+	if (r < 0 || options->every == 0)
 		return "must be a number of seconds above 0";
 	return NULL;
 }
@@ -189,8 +193,11 @@ static const char *apply_every(struct options *options, const char *value)
 static const char *apply_ring(struct options *options, const char *value)
 {
 	uint64_t size;
+	int r = options_size(value, &size);
 
-	if (options_size(value, &size) < 0 || size == 0 || size > SIZE_MAX / 2)
+	if (r == -ERANGE || (r == 0 && size > SIZE_MAX / 2))
+		return "is too much: at most 1G";
+	if (r < 0 || size == 0)
 		return "must be a size in bytes, with K, M or G where wanted";
 	options->ring_size = (size_t)size;
 	return NULL;

@@ -8,6 +8,26 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A wrong name is the user's mistake; what the disk has no room for is not. */
+static int output_file_refused(const char *path, int error)
+{
+	message("%s: %s", path, strerror(error));
+	switch (error) {
+	case ENOENT:
+	case ENOTDIR:
+	case EISDIR:
+	case ELOOP:
+	case ENAMETOOLONG:
+		return EXIT_USAGE;
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return EXIT_NOT_PERMITTED;
+	default:
+		return EXIT_FAILED;
+	}
+}
+
 int output_file_open(struct output_file *file, const char *path)
 {
 	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
@@ -18,8 +38,7 @@ int output_file_open(struct output_file *file, const char *path)
 		file->fd = open(path, flags, 0666);
 	if (file->fd >= 0)
 		return EXIT_DONE;
-	message("%s: %s", path, strerror(errno));
-	return EXIT_FAILED;
+	return output_file_refused(path, errno);
 }
 
 int output_file_begin(struct output_file *file)

@@ -39,13 +39,14 @@ static bool session_name_valid(const char *name)
 static int connect_failed(struct tfan *tfan, const char *directory, int error)
 {
 	const char *name = tfan->session_name;
+	bool usual = strcmp(directory, DEFAULT_DIRECTORY) == 0;
 
 	switch (error) {
 	case ENOENT:
 	case ENOTDIR:
 		return failure_set(&tfan->failure, TFAN_MISSING, error, -1,
-			"there is no session \"%s\" in %s: start it with \"tracefan session start %s\"", name,
-			directory, name);
+			"there is no session \"%s\" in %s: start it with \"tracefan session start %s%s%s\"",
+			name, directory, name, usual ? "" : " --directory ", usual ? "" : directory);
 	case ECONNREFUSED:
 		return failure_set(&tfan->failure, TFAN_MISSING, error, -1,
 			"session \"%s\" in %s is dead: neither of its daemons runs; start it again with: tracefan session start %s", name,

@@ -288,19 +288,59 @@ static void offer_lines(struct near *near, const char *list)
 	}
 }
 
-/* Adds what the user may have meant to a refused tracepoint. A list that can't be had is no new failure. */
+/* The list has a line SYSTEM:EVENT each. */
+static bool has_system(const char *list, const char *system)
+{
+	const size_t size = strlen(system);
+
+	while (*list) {
+		if (strncmp(list, system, size) == 0 && list[size] == ':')
+			return true;
+		list += strcspn(list, "\n");
+		list += *list == '\n';
+	}
+	return false;
+}
+
+static void offer_systems(struct near *near, const char *list, const char *wanted)
+{
+	char system[NEAR_NAME_MAX];
+
+	near_init(near, wanted);
+	while (*list) {
+		size_t size = strcspn(list, ":\n");
+
+		if (list[size] == ':' && size < sizeof(system)) {
+			memcpy(system, list, size);
+			system[size] = '\0';
+			near_offer(near, system);
+		}
+		list += strcspn(list, "\n");
+		list += *list == '\n';
+	}
+}
+
+/* Adds what the user may have meant to a refused tracepoint, and puts the mark under the system where there is none of its
+ * name. A list that can't be had is no new failure. */
 static void add_near_tracepoints(struct tfan *tfan, const struct location *location)
 {
 	const struct failure kept = tfan->failure;
 	char wanted[2 * CONTROL_NAME_MAX + 2], words[512];
-	const char *list;
+	int place = location->spec.symbol_position;
+	const char *list = NULL;
 	struct near near;
 
 	(void)snprintf(wanted, sizeof(wanted), "%s:%s", location->spec.system, location->spec.event);
 	near_init(&near, wanted);
 	if (tfan_list(tfan, &list) == 0)
 		offer_lines(&near, list);
+	if (list && *list && !has_system(list, location->spec.system)) {
+		place = location->spec.place_position;
+		if (!near.count)
+			offer_systems(&near, list, location->spec.system);
+	}
 	failure_restore(&tfan->failure, &kept);
+	tfan->failure.public.position = place;
 	failure_append(&tfan->failure, "%s", near_text(&near, words, sizeof(words)));
 }
 

@@ -108,6 +108,33 @@ static int word_add(struct parser *p, size_t position, char c, bool literal)
 	return 0;
 }
 
+static int hex_digit(char c)
+{
+	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c | 0x20 : c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* What stands behind a backslash in double quotes: as the output writes it, or any byte for itself. */
+static int read_escape(struct parser *p, size_t position, char *ret)
+{
+	static const char names[] = "nrt", bytes[] = "\n\r\t";
+	char c = p->text[p->at++];
+	const char *name = strchr(names, c);
+	int high, low;
+
+	*ret = name ? bytes[name - names] : c;
+	if (c != 'x')
+		return 0;
+	high = hex_digit(p->text[p->at]);
+	low = high < 0 ? -1 : hex_digit(p->text[p->at + 1]);
+	if (low < 0 || (high == 0 && low == 0))
+		return fail(p, position, "\\x takes two hexadecimal digits, and not 00");
+	*ret = (char)(high << 4 | low);
+	p->at += 2;
+	return 0;
+}
+
 static int read_quoted(struct parser *p, char quote)
 {
 	size_t begin = p->at++;
@@ -122,8 +149,9 @@ static int read_quoted(struct parser *p, char quote)
 		p->at++;
 		if (c == quote)
 			return 0;
-		if (c == '\\' && quote == '"' && p->text[p->at])
-			c = p->text[p->at++];
+		rc = c == '\\' && quote == '"' && p->text[p->at] ? read_escape(p, position, &c) : 0;
+		if (rc)
+			return rc;
 		rc = word_add(p, position, c, true);
 		if (rc)
 			return rc;
@@ -175,8 +203,8 @@ static size_t find_last(const struct word *w, size_t from, size_t to, char c)
 	return to;
 }
 
-/* Copies [from, to) of the word as one part of the definition. */
-static int copy_part(struct parser *p, size_t from, size_t to, char *out, size_t size, const char *what)
+/* Copies [from, to) of the word as one part of the definition. With `any`, bytes that are quoted may be any. */
+static int copy_bytes(struct parser *p, size_t from, size_t to, char *out, size_t size, const char *what, bool any)
 {
 	const struct word *w = &p->word;
 
@@ -185,11 +213,16 @@ static int copy_part(struct parser *p, size_t from, size_t to, char *out, size_t
 	if (to - from >= size)
 		return fail(p, w->position[from], "%s is longer than %zu bytes", what, size - 1);
 	for (size_t i = from; i < to; i++)
-		if (is_control(w->text[i]))
-			return fail(p, w->position[i], "a control character in %s; a file can be given by a link that has none", what);
+		if (is_control(w->text[i]) && !(any && w->literal[i]))
+			return fail(p, w->position[i], "a control character in %s%s", what, any ? ", which must be quoted" : "");
 	memcpy(out, w->text + from, to - from);
 	out[to - from] = '\0';
 	return 0;
+}
+
+static int copy_part(struct parser *p, size_t from, size_t to, char *out, size_t size, const char *what)
+{
+	return copy_bytes(p, from, to, out, size, what, false);
 }
 
 static int copy_name(struct parser *p, size_t from, size_t to, char *out, size_t size, const char *what,
@@ -283,7 +316,7 @@ static int parse_kretprobe(struct parser *p, size_t from, size_t to)
 
 static int parse_path(struct parser *p, size_t from, size_t to)
 {
-	return copy_part(p, from, to, p->spec->path, sizeof(p->spec->path), "the file's path");
+	return copy_bytes(p, from, to, p->spec->path, sizeof(p->spec->path), "the file's path", true);
 }
 
 static bool is_hex_number(const struct word *w, size_t from, size_t to)

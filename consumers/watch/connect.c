@@ -211,8 +211,11 @@ static void connect_lost(void *context)
 	table_clear(&((struct connect_state *)context)->calls);
 }
 
+static const char *const connect_needs[] = { "tracepoint:syscalls:sys_enter_connect", "tracepoint:syscalls:sys_exit_connect", NULL };
+
 const struct observer observer_connect = {
 	.name = "connect",
+	.needs = connect_needs,
 	.open = connect_open,
 	.close = connect_close,
 	.lost = connect_lost,

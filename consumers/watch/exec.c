@@ -540,8 +540,11 @@ static void exec_lost(void *context)
 	table_clear(&state->threads);
 }
 
+static const char *const exec_needs[] = { "tracepoint:sched:sched_process_exec", "tracepoint:task:task_newtask", "tracepoint:sched:sched_process_exit", NULL };
+
 const struct observer observer_exec = {
 	.name = "exec",
+	.needs = exec_needs,
 	.open = exec_open,
 	.close = exec_close,
 	.lost = exec_lost,

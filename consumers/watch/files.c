@@ -690,8 +690,11 @@ static void files_lost(void *context)
 	tree_forget(&state->tree);
 }
 
+static const char *const files_needs[] = { "tracepoint:syscalls:sys_*", "tracepoint:task:task_newtask", "tracepoint:sched:sched_process_exit", "library", NULL };
+
 const struct observer observer_files = {
 	.name = "files",
+	.needs = files_needs,
 	.of_folder = true,
 	.open = files_open,
 	.start = files_start,

@@ -300,8 +300,11 @@ static void listen_lost(void *context)
 	task_set_forget(&state->tasks);
 }
 
+static const char *const listen_needs[] = { "tracepoint:syscalls:sys_*_bind", "tracepoint:syscalls:sys_*_listen", "tracepoint:task:task_newtask", "tracepoint:sched:sched_process_exit", NULL };
+
 const struct observer observer_listen = {
 	.name = "listen",
+	.needs = listen_needs,
 	.open = listen_open,
 	.close = listen_close,
 	.lost = listen_lost,

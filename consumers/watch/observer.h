@@ -15,6 +15,8 @@ struct watch {
 struct observer {
 	const char *name;
 	bool of_folder;
+	/* What it can't do without, NULL-ended, as a policy names it; "library": a uprobe in the C library. */
+	const char *const *needs;
 	/* Makes state and traces. Returns 0 or a negative errno, as watch_open. */
 	int (*open)(struct watch *watch, const char *folder, int *ret_folder_error);
 	void (*start)(void *state); /* NULL: nothing to do */

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,26 @@ static char *watch_library(void)
 	if (!inside || !dladdr(inside, &info) || !info.dli_fname || info.dli_fname[0] != '/')
 		return NULL;
 	return strdup(info.dli_fname);
+}
+
+bool watch_need(const char *what, size_t i, char *place, size_t size)
+{
+	const struct observer *observer = watch_observer(what);
+	const char *need = observer ? observer->needs[i] : NULL;
+	char *library, *real;
+
+	if (!need)
+		return false;
+	if (strcmp(need, "library") != 0) {
+		(void)snprintf(place, size, "%s", need);
+		return true;
+	}
+	library = watch_library();
+	real = library ? realpath(library, NULL) : NULL;
+	(void)snprintf(place, size, "uprobe:%s", real ? real : "*/libc.so.6");
+	free(real);
+	free(library);
+	return true;
 }
 
 int watch_open(struct tfan *tfan, const char *what, const char *folder, const struct watch_sink *sink, struct watch **ret,

@@ -74,4 +74,8 @@ void watch_lost(struct watch *watch);
 /* The i-th kind's name; NULL past the last. */
 const char *watch_kind_at(size_t i);
 
+/* The i-th place that a session's policy has to allow for it, as a line of that has it (tracefan-policy(5)). False: past the
+ * last. */
+bool watch_need(const char *what, size_t i, char *place, size_t size);
+
 #endif

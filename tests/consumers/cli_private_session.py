@@ -240,7 +240,7 @@ class PrivateSession(unittest.TestCase):
 
     def test_a_recording_that_cannot_be_written_starts_nothing(self):
         r = self.run_it("record", "-e", "tracepoint:a:b", "-o", str(self.folder))
-        self.assertEqual(r.returncode, 1)
+        self.assertEqual(r.returncode, 2)
         self.assertEqual(self.log(), [])
 
     def start_session(self, *words, name="missing"):

@@ -86,7 +86,7 @@ class Output(unittest.TestCase):
             with open(path, "rb") as file:
                 self.assertEqual([x["kind"] for x in records(file.read())], ["event"] * 3 + ["end", "summary"])
             r = trace("finished", "-w", folder)
-            self.assertEqual(r.returncode, 1)
+            self.assertEqual(r.returncode, 2)
             self.assertIn(folder.encode(), r.stderr)
 
     def test_what_was_in_the_file_stays_where_nothing_comes_of_it(self):

@@ -249,6 +249,9 @@ static void an_unknown_tracepoint_gets_near_names(void **state)
 	f->router.list = "sched:sched_wakeup\nsched:sched_switch\nirq:softirq_entry";
 	assert_refused(f, "tracepoint:sched:sched_swich", TFAN_LOCATION, 17,
 		"there is no event sched:sched_swich; did you mean sched:sched_switch?");
+	/* The mark stands under what is wrong. */
+	assert_refused(f, "tracepoint:sced:sched_switch", TFAN_LOCATION, 11, "did you mean sched:sched_switch");
+	assert_refused(f, "x=tracepoint:shced:tick", TFAN_LOCATION, 13, "did you mean sched?");
 	f->router.list = "";
 	assert_refused(f, "tracepoint:sched:sched_swich", TFAN_LOCATION, 17, "there is no event sched:sched_swich");
 	/* Nothing was made, so nothing is given back. */

@@ -115,7 +115,7 @@ class Deployment(harness.TestCase):
         self.config.write_text("[session]\n")
         self.config.chmod(0o666)
         result = self.act("start", "-c", self.config)
-        self.check_ended(result, 2)
+        self.check_ended(result, 3)
         self.assertIn("chmod go-w", result.err)
 
     def test_modes_whatever_the_umask(self):

