@@ -592,6 +592,36 @@ static void filters_see_thread_name_and_cpu(void **state)
 	expect_nothing(f);
 }
 
+/* An expression that gives up is counted by each trace that asked it, alone or with others, and neither another filter nor a
+ * trace's end takes the count away. */
+static void expressions_that_give_up_are_counted(void **state)
+{
+	static const char slow[] = "comm =~ \"^(x|x|x)+[yz]\"", name[] = "xxxxxxxxxxxxxxx";
+	struct fixture *f = *state;
+	struct trace *first, *second;
+
+	assert_int_equal(tasks_set(&f->fanout.tasks, 1001, name, sizeof(name), false), 0);
+	first = live_trace(f, 1, 0, slow);
+	emit(f, 10, 0, 1);
+	assert_int_equal(fanout_trace_ledger(first).gave_up, 1);
+	second = live_trace(f, 2, 1, slow);
+	emit(f, 20, 0, 1);
+	emit(f, 21, 0, 2);
+	assert_int_equal(fanout_trace_ledger(first).gave_up, 2);
+	assert_int_equal(fanout_trace_ledger(second).gave_up, 1);
+	assert_int_equal(fanout_trace_filter(first, compile(f->number, "n == 7"), NULL), 0);
+	emit(f, 30, 0, 1);
+	assert_int_equal(fanout_trace_ledger(first).gave_up, 2);
+	assert_int_equal(fanout_trace_ledger(second).gave_up, 2);
+	fanout_trace_stop(second, 40);
+	emit(f, 50, 0, 1);
+	assert_int_equal(fanout_trace_ledger(second).gave_up, 2);
+	assert_int_equal(fanout_trace_filter(first, compile(f->number, slow), NULL), 0);
+	emit(f, 60, 0, 1);
+	assert_int_equal(fanout_trace_ledger(first).gave_up, 3);
+	expect_nothing(f);
+}
+
 static void another_filter_from_here_on(void **state)
 {
 	struct fixture *f = *state;
@@ -1158,6 +1188,7 @@ int main(void)
 		TEST(filters_through_the_index),
 		TEST(a_filtered_trace_begins_and_ends),
 		TEST(filters_see_thread_name_and_cpu),
+		TEST(expressions_that_give_up_are_counted),
 		TEST(another_filter_from_here_on),
 		TEST(only_events_of_the_owners_processes),
 		TEST(a_full_ring_is_its_own_loss),
