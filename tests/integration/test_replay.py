@@ -81,6 +81,20 @@ class Logs(harness.TestCase):
         result = self.replay("--text", self.LOG, "-e", "call if s != 0 && comm == workload_calls")
         self.assertEqual([e["args"]["low"] for e in result.events], [5, 10])
 
+    def test_losses_that_a_log_tells(self):
+        """In the stream where they stand, and in the account; a string that looks like one is none."""
+        line = '            prog-7       [001] .....     2.00000{}: own: (0x1) s="{}"\n'
+        log = pathlib.Path(self.folder, "log")
+        log.write_text(line.format(0, "a") + "CPU:1 [LOST 12345 EVENTS]\n" + line.format(1, "CPU:1 [LOST 7 EVENTS]") +
+                       "CPU:0 [LOST EVENTS]\n" + line.format(2, "c"))
+        result = self.replay("--text", log, "-e", "own")
+        self.check_balance(result)
+        self.assertEqual([(r["source"], r["cpu"], r["count"]) if r["kind"] == "lost" else r["args"]["s"]
+                          for r in result.records if r["kind"] in ("event", "lost")],
+                         ["a", ("kernel", 1, 12345), "CPU:1 [LOST 7 EVENTS]", ("kernel", 0, None), "c"])
+        session = result.summary["session"]
+        self.assertEqual((session["lost_kernel"], session["committed"], session["decoded"]), (12345, 12348, 3))
+
     def test_expressions_that_give_up_are_counted(self):
         log = pathlib.Path(self.folder, "log")
         log.write_text("".join(f'            prog-7       [003] .....     2.00000{i}: own: (0x1) s="{"a" * 199 + end}"\n'
