@@ -44,7 +44,8 @@ class Producer:
 def session_status(session):
     result = harness.run([harness.program("tracefan"), "status", "--session", session.name, "-o", "json"])
     assert result.status == 0, result.err
-    return json.loads(result.out)
+    # Its consumers follow, a line each.
+    return json.loads(result.out.splitlines()[0])
 
 
 class AnySource:
