@@ -10,7 +10,7 @@ import tempfile
 import time
 
 import process
-from process import Absent, Child, Failed, built
+from process import Absent, Child, Disturbed, Failed, built
 
 TRACEFS = pathlib.Path(os.environ.get("TRACEFAN_TRACEFS", "/sys/kernel/tracing"))
 EVENT = "syscalls:sys_enter_getppid"
@@ -46,17 +46,23 @@ class Instance:
         return sorted(self.folder.glob("per_cpu/cpu*/trace_pipe_raw"))
 
     def remove(self):
-        """The kernel holds it for a moment after its last file is closed."""
         self.enable(False)
-        for _ in range(500):
-            try:
-                self.folder.rmdir()
-                return
-            except OSError as error:
-                if error.errno != errno.EBUSY:
-                    raise
-                time.sleep(0.02)
-        raise Failed(f"{self.folder} can't be removed")
+        remove_instance(self.folder)
+
+
+def remove_instance(folder):
+    """The kernel holds it for a moment after its last file is closed."""
+    for _ in range(500):
+        try:
+            folder.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(0.02)
+    raise Failed(f"{folder} can't be removed")
 
 
 @contextlib.contextmanager
@@ -70,9 +76,13 @@ def instance(buffer_size=0):
 
 class Gated:
     """A tool that records as long as a command of its runs. The command reads a fifo, so it is known when it was
-    started, which is when the tool records, and it ends when the fifo is closed."""
+    started, which is when the tool records, and it ends when the fifo is closed.
 
-    def __init__(self, words, env=None, out=subprocess.DEVNULL, quote=lambda words: words):
+    A tool that goes through all events of the kernel fails when somebody removes one meanwhile; `clean` removes what it
+    leaves then."""
+
+    def __init__(self, words, env=None, out=subprocess.DEVNULL, quote=lambda words: words, clean=lambda: None):
+        self._clean = clean
         self._folder = tempfile.TemporaryDirectory(prefix="bench-")
         fifo = os.path.join(self._folder.name, "gate")
         os.mkfifo(fifo)
@@ -88,12 +98,21 @@ class Gated:
                 if error.errno != errno.ENXIO:
                     raise
             time.sleep(0.01)
-        raise self.child.fail("did not begin to record")
+        self.child.end()
+        raise self._disturbed(self.child.fail("did not begin to record"))
+
+    def _disturbed(self, error):
+        self._folder.cleanup()
+        self._clean()
+        return Disturbed(error)
 
     def end(self):
         """Returns the ns of its processor time."""
         os.close(self._gate)
-        self.child.wait()
+        try:
+            self.child.wait()
+        except Failed as error:
+            raise self._disturbed(error) from error
         self._folder.cleanup()
         return self.child.cpu
 
@@ -101,8 +120,10 @@ class Gated:
 def trace_cmd(file):
     """It insists on the function tracer's controls, which some kernels refuse."""
     installed("trace-cmd")
-    return Gated(["trace-cmd", "record", "-B", f"tracefan-bench-{os.getpid()}-trace-cmd", "-e", EVENT, "-o", file],
-                 env={"LD_PRELOAD": built("libbench_ftrace_refused.so")})
+    name = f"tracefan-bench-{os.getpid()}-trace-cmd"
+    return Gated(["trace-cmd", "record", "-B", name, "-e", EVENT, "-o", file],
+                 env={"LD_PRELOAD": built("libbench_ftrace_refused.so")},
+                 clean=lambda: remove_instance(TRACEFS / "instances" / name))
 
 
 def perf(file):

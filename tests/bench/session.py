@@ -84,10 +84,11 @@ class Session:
         finally:
             self.reader.send(signal.SIGCONT)
 
-    def mute(self):
-        """From here on its instance takes no event: not even the names of new threads, which a session traces for
-        itself."""
-        (self.instance / "tracing_on").write_text("0\n")
+    def mute(self, on=True):
+        """While this is on its instance takes no event: neither the names of new threads, which a session traces for
+        itself, nor what others on the machine make of the work's. Not for the text source, which can't speak with its
+        router then."""
+        (self.instance / "tracing_on").write_text("0\n" if on else "1\n")
 
     def wait_alone(self, seconds):
         """Until the kernel has let the last worker of the reader's ring go, which it does some seconds after its last

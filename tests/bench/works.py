@@ -53,8 +53,10 @@ def ring_tracefan(events, *reader_words, connections=((EVENT,),)):
     probes = [[probe.replace("OURS", of_pids(producer.pids)) for probe in one] for one in connections]
     events = producer.calls * producer.processes
     with session("--buffer-size", str(ring_room(events, producer.processes)), *reader_words) as running:
+        running.mute("text" not in reader_words)
         consumer = Consumer(running, events, probes)
         with running.halted():
+            running.mute(False)
             producer.run()
             before, begin = running.spent(), time.monotonic_ns()
         got, lost, when, cpu = consumer.result()
@@ -227,7 +229,7 @@ def filters_tracefan(events, filters, numbers):
         consumer.close()
     check_lost(lost)
     if got != events:
-        raise Failed(f"{got} events instead of {events}")
+        raise Disturbed(f"{got} events instead of {events}")
     return {"router": (after[1] - before[1]) / events}
 
 
@@ -383,10 +385,12 @@ def output_tracefan(events, form):
     with session("--buffer-size", str(ring_room(events, producer.processes))) as running, \
             output_folder() as folder:
         file = pathlib.Path(folder, "out")
+        running.mute()
         command = Child([built("tracefan"), "trace", "--session", running.name, "-e", "e=" + EVENT, "-o", form,
                          "-n", events, "-w", file, "--ring", "256M"])
         running.wait_enabled(command)
         with running.halted():
+            running.mute(False)
             producer.run()
             begin = time.monotonic_ns()
         command.wait()
