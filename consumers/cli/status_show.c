@@ -87,6 +87,8 @@ static void status_text_trace(struct writer *writer, const struct tfan_consumer_
 	status_number(writer, " delivered + ", trace->ledger.filtered);
 	status_number(writer, " filtered + ", trace->ledger.lost_ring);
 	writer_text(writer, " lost at the ring");
+	if (trace->ledger.gave_up)
+		status_number(writer, "; expressions that gave up: ", trace->ledger.gave_up);
 	writer_end_line(writer);
 }
 
@@ -206,6 +208,7 @@ static void status_json_trace(struct writer *writer, const struct tfan_consumer_
 	status_number(writer, ",\"delivered\":", trace->ledger.delivered);
 	status_number(writer, ",\"filtered\":", trace->ledger.filtered);
 	status_number(writer, ",\"lost_ring\":", trace->ledger.lost_ring);
+	status_number(writer, ",\"gave_up\":", trace->ledger.gave_up);
 	writer_char(writer, '}');
 }
 

@@ -269,7 +269,7 @@ bool tfan_is_readerless(const struct tfan *tfan)
 int tfan_consumers(struct tfan *tfan, const struct tfan_consumer **ret, size_t *ret_count, bool *ret_readerless)
 {
 	static const struct tfan_consumer_trace traces[] = {
-		{ .id = 7, .name = "sys:one", .enabled = true, .ledger = { .decoded = 6, .delivered = 3, .filtered = 2, .lost_ring = 1 } },
+		{ .id = 7, .name = "sys:one", .enabled = true, .ledger = { .decoded = 6, .delivered = 3, .filtered = 2, .lost_ring = 1, .gave_up = 4 } },
 		{ .id = 8, .name = "two\n" },
 	};
 	static const struct tfan_consumer consumers[] = {

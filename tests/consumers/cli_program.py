@@ -363,12 +363,12 @@ class Others(unittest.TestCase):
         self.assertEqual(found[1], {
             "kind": "consumer", "session": "plain", "consumer": 5, "uid": 1000, "pid": 42, "program": 'agent"',
             "ring": {"size": 65536, "used": 96, "overflow": "overwrite"},
-            "probes": [{"name": "sys:one", "id": 7, "enabled": True, "decoded": 6, "delivered": 3, "filtered": 2, "lost_ring": 1},
-                       {"name": "two\n", "id": 8, "enabled": False, "decoded": 0, "delivered": 0, "filtered": 0, "lost_ring": 0}]})
+            "probes": [{"name": "sys:one", "id": 7, "enabled": True, "decoded": 6, "delivered": 3, "filtered": 2, "lost_ring": 1, "gave_up": 4},
+                       {"name": "two\n", "id": 8, "enabled": False, "decoded": 0, "delivered": 0, "filtered": 0, "lost_ring": 0, "gave_up": 0}]})
         self.assertEqual((found[2]["consumer"], found[2]["ring"]["overflow"], found[2]["probes"]), (4, "drop", []))
         text = run("status", "--session", "plain").stdout.decode()
         self.assertIn('  consumer 5 (agent"): user 1000, process 42; a ring of 64 KiB that overwrites, 96 bytes of it in use\n'
-                      "    sys:one: 6 decoded = 3 delivered + 2 filtered + 1 lost at the ring\n", text)
+                      "    sys:one: 6 decoded = 3 delivered + 2 filtered + 1 lost at the ring; expressions that gave up: 4\n", text)
         self.assertNotIn("two\n", text)
         self.assertIn("(disabled): 0 decoded", text)
 
