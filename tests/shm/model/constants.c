@@ -37,12 +37,39 @@ static void debts(void **state)
 	assert_int_equal(ARRAY_SIZE(((struct ring_head *)NULL)->debts), MODEL_DEBTS);
 }
 
+/* What takeover.pml calls heir, counted and counted_lost: a reader's pool begins with the counts of the router that it
+ * found, which goes on counting there what it tells of another pool's slots, and the next router finds that. */
+static void counts_pass_from_pool_to_pool(void **state)
+{
+	const struct pool_counters heir = { .decoded = 7, .undecodable = 1, .lost_reader = 2 }, told = { .decoded = 9, .lost_reader = 2 };
+	struct pool_counters found;
+	struct pool_pair pair;
+
+	(void)state;
+	assert_int_equal(pool_writer_create(SLOTS, POOL_SLOT_SIZE_MIN, &pair.writer), 0);
+	assert_int_equal(pool_writer_carry(&pair.writer, &heir), 0);
+	pool_pair_attach(&pair);
+	found = pool_reader_counters(&pair.reader);
+	assert_true(found.decoded == 7 && found.undecodable == 1 && found.lost_reader == 2);
+	(void)pool_pair_publish(&pair, 1);
+	pool_reader_count(&pair.reader, &told);
+	pool_reader_lost(&pair.reader, 3);
+	pool_reader_release(&pair.reader);
+	assert_int_equal(pool_writer_republish(&pair.writer), 0);
+	pool_pair_attach(&pair);
+	found = pool_reader_counters(&pair.reader);
+	assert_true(found.decoded == 9 && found.lost_reader == 3);
+	(void)pool_pair_receive(&pair);
+	pool_pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings_are_as_large),
 		cmocka_unit_test(places_to_go_on),
 		cmocka_unit_test(debts),
+		cmocka_unit_test(counts_pass_from_pool_to_pool),
 	};
 
 	return cmocka_run_group_tests_name("constants", tests, NULL, NULL);
