@@ -21,8 +21,10 @@ void answer_send(struct router *router, struct consumer *consumer, void *message
 		consumer_answered(router, consumer);
 	} else {
 		/* Many close without waiting for the answer to their detach. */
-		if (r != -EPIPE && r != -ECONNRESET)
-			log_note("consumer %" PRIu64 " does not take its answers: %s", consumer->number, strerror(-r));
+		if (r == -EAGAIN)
+			log_note("consumer %" PRIu64 " does not take its answers", consumer->number);
+		else if (r != -EPIPE && r != -ECONNRESET)
+			log_warning("an answer can't be sent to consumer %" PRIu64 ", which has to go: %s", consumer->number, strerror(-r));
 		consumer_close(router, consumer);
 	}
 }

@@ -37,20 +37,44 @@ static void page_begins(void *context, uint32_t cpu, const struct page_cursor *c
 	}
 }
 
+static void tell_undecodable(struct router *router, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to)
+{
+	state_doubt(router, to > from ? to : from);
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->state != CONSUMER_READY)
+			continue;
+		outlet_lost(&c->outlet, LOST_UNDECODABLE, cpu, count, from, to);
+		fanout_touch(&router->fanout, &c->outlet);
+	}
+}
+
 static void page_damaged(void *context, uint32_t cpu, const struct page_cursor *cursor)
 {
 	struct router *router = context;
 
 	router->fanout.undecodable++;
-	state_doubt(router, cursor->time > cursor->start_time ? cursor->time : cursor->start_time);
 	log_warning("cpu %u: damaged sub-buffer of time %" PRIu64 ": %s at byte %u", cpu, cursor->start_time,
 		page_error_name(cursor->error), cursor->error_at);
-	for (struct consumer *c = router->consumers; c; c = c->next) {
-		if (c->state != CONSUMER_READY)
-			continue;
-		outlet_lost(&c->outlet, LOST_UNDECODABLE, cpu, LOST_COUNT_UNKNOWN, cursor->start_time, cursor->time);
-		fanout_touch(&router->fanout, &c->outlet);
+	tell_undecodable(router, cpu, LOST_COUNT_UNKNOWN, cursor->start_time, cursor->time);
+}
+
+/* A page for which there was no memory: the kernel has counted each of its events. */
+static void page_unread(struct router *router, uint32_t cpu, const void *bytes, uint32_t length)
+{
+	struct page_cursor cursor;
+	uint64_t last;
+	uint32_t count;
+
+	if (page_open(&cursor, router->stream.merge.layout, bytes, length) < 0) {
+		page_damaged(router, cpu, &cursor);
+		return;
 	}
+	page_begins(router, cpu, &cursor, router->fanout.last_time);
+	last = cursor.start_time;
+	count = page_count(&cursor, &last);
+	router->fanout.undecodable += count;
+	if (count)
+		tell_undecodable(router, cpu, count, cursor.start_time, last);
 }
 
 static void slot_released(void *context, uint32_t slot, uint32_t told)
@@ -565,7 +589,7 @@ static void raw_data(struct router *router, const struct pool_entry *entry, cons
 
 	if (r < 0) {
 		log_error("sub-buffer of cpu %u: %s", entry->cpu, strerror(-r));
-		router->fanout.undecodable++;
+		page_unread(router, entry->cpu, bytes, entry->length);
 		slot_released(router, entry->slot, 0);
 	}
 }
