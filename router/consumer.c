@@ -77,8 +77,14 @@ static void replay_go(struct router *router)
 	struct upstream_request request = { .done = answer_nobody };
 	int r = upstream_send(&router->upstream, &go, CONTROL_PROBE_ENABLE, sizeof(go), NULL, 0, &request);
 
-	if (r < 0)
-		log_error("starting the replay: %s", strerror(-r));
+	struct record_end end = { .reason = END_ERROR };
+
+	if (r == 0)
+		return;
+	/* Nothing would ever come. */
+	log_error("starting the replay: %s", strerror(-r));
+	(void)snprintf(end.message, sizeof(end.message), "the replay can't be started: %s", strerror(-r));
+	router_end(router, &end);
 }
 
 /* The reader hears of it in the order in which it happened. */

@@ -91,9 +91,12 @@ int verb_explain(const struct verb *verb, int argc, char **argv)
 	status = attachment_open(&attachment, &options, NULL, false);
 	if (status == 0)
 		status = attachment_create(&attachment);
-	if (status == 0 && writer_open(&writer, STDOUT_FILENO) == 0) {
-		status = explain_traces(attachment.tfan, &options, &writer);
-		writer_close(&writer);
+	if (status == 0) {
+		int r = writer_open(&writer, STDOUT_FILENO);
+
+		status = r < 0 ? message_output(r) : explain_traces(attachment.tfan, &options, &writer);
+		if (r == 0)
+			writer_close(&writer);
 	}
 	closed = attachment_close(&attachment);
 	options_release(&options);

@@ -213,17 +213,15 @@ int verb_top(const struct verb *verb, int argc, char **argv)
 {
 	struct verb_top v = { .attachment = ATTACHMENT_NONE, .signal_fd = -1 };
 	struct options options;
-	int status;
+	int status, r;
 
 	if (!options_parse(verb, argc, argv, &options, &status))
 		return status;
 	v.options = &options;
-	status = EXIT_FAILED;
-	if (writer_open(&v.writer, STDOUT_FILENO) == 0) {
-		status = verb_top_run(&v);
-		if (status == 0)
-			status = message_output(writer_error(&v.writer));
-	}
+	r = writer_open(&v.writer, STDOUT_FILENO);
+	status = r < 0 ? message_output(r) : verb_top_run(&v);
+	if (r == 0 && status == 0)
+		status = message_output(writer_error(&v.writer));
 	writer_close(&v.writer);
 	options_release(&options);
 	return status;

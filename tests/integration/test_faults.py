@@ -25,7 +25,9 @@ def setUpModule():
     harness.require_file("uprobe_events", "uprobes")
 
 
-class Faults(harness.TestCase):
+class Injected(harness.TestCase):
+    """Programs beside each other of which one call fails."""
+
     def setUp(self):
         super().setUp()
         self.report = pathlib.Path(self.folder, "report")
@@ -60,6 +62,36 @@ class Faults(harness.TestCase):
         count, failed = struct.unpack_from("=QQ", data)
         return count, failed, struct.unpack_from(f"={min(count, 60000)}Q", data, 16)
 
+    def sample(self, count, sites, every):
+        """The calls to fail, of so many."""
+        if every == "all":
+            return list(range(1, count + 1))
+        return sorted(set(sites.index(site) + 1 for site in set(sites)))[::int(every)]
+
+    def check_words(self, result):
+        """It ended by itself, and said what went wrong if anything did."""
+        self.assertLess(result.status, 128, "killed")
+        self.assertGreaterEqual(result.status, 0, "killed")
+        self.assertNotRegex(result.err, r"killed by|core dumped|assert|corrupt|double free")
+        if result.status:
+            self.assertRegex(result.err.strip(), r"\w+: \w+", "no message")
+
+    def check_account(self, result):
+        """The ledger adds up. Null: the router could not be asked any more, and that was said."""
+        columns = [result.summary["session"], *(p["decoded"] for p in result.summary["probes"].values())]
+        if None in columns:
+            self.assertRegex(result.err, r"account of .* is not known: \w+")
+        else:
+            self.check_balance(result)
+
+    def check_nothing_left(self):
+        left = self._leftovers.settle()
+        # What one leaves is not the next one's fault.
+        self._leftovers = harness.Leftovers()
+        self.assertEqual(left, [], "left behind")
+
+
+class Faults(Injected):
     def session(self):
         """Start, attach, two probes of different kinds, a filter, events, stop."""
         workload = self.build / "workload_calls"
@@ -75,35 +107,18 @@ class Faults(harness.TestCase):
         self.assertEqual(len(result.of("h")), CALLS)
         count, failed, sites = self.counted()
         self.assertEqual(failed, 0)
-        if EVERY == "all":
-            return list(range(1, count + 1))
-        first = sorted(set(sites.index(site) + 1 for site in set(sites)))
-        return first[::int(EVERY)]
+        return self.sample(count, sites, EVERY)
 
     def check(self, result):
         """A run with a fault in it: it either did all the same what it was asked for, or said what it could not."""
-        self.assertLess(result.status, 128, "killed")
-        self.assertGreaterEqual(result.status, 0, "killed")
-        self.assertNotRegex(result.err, r"killed by|core dumped|assert|corrupt|double free")
+        self.check_words(result)
         if result.status == 0:
             self.assertEqual(result.records[-1]["kind"], "summary")
-            # Unknown is told, too.
-            if result.summary["session"]:
-                self.check_balance(result)
-            else:
-                self.assertRegex(result.err, r"\w+: \w+", "no message")
+            self.check_account(result)
             lost = result.summary["probes"]["h"]["lost_ring"]
-            # Null: the router could not be asked any more, and said so.
-            if lost is None:
-                self.assertRegex(result.err, r"\w+: \w+", "no message")
-            else:
+            if lost is not None:
                 self.assertEqual(len(result.of("h")) + lost, CALLS, "lost, and not told")
-        else:
-            self.assertRegex(result.err.strip(), r"\w+: \w+", "no message")
-        left = self._leftovers.settle()
-        # What one leaves is not the next one's fault.
-        self._leftovers = harness.Leftovers()
-        self.assertEqual(left, [], "left behind")
+        self.check_nothing_left()
 
     def run_class(self, program, kind):
         places = self.places(program, kind)

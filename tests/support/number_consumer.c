@@ -258,8 +258,10 @@ int main(int argc, char **argv)
 	numbers.first = strtoull(argv[2], NULL, 0);
 	numbers.count = strtoull(argv[3], NULL, 0);
 	numbers.seen = calloc(numbers.count, 1);
-	if (!numbers.seen)
+	if (!numbers.seen) {
+		(void)fail(&numbers, "the numbers", -ENOMEM);
 		return 1;
+	}
 	r = attach(&numbers, argv[1]);
 	if (r == 0)
 		r = consume(&numbers);
