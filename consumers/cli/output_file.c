@@ -8,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A wrong name is the user's mistake; what the disk has no room for is not. */
-static int output_file_refused(const char *path, int error)
+int output_file_refused(const char *path, int error)
 {
 	message("%s: %s", path, strerror(error));
 	switch (error) {

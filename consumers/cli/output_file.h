@@ -14,6 +14,10 @@ struct output_file {
 
 #define OUTPUT_FILE_NONE { .fd = -1 }
 
+/* Says why a file can't be opened for writing, an errno. Returns the exit status: a wrong name is the user's mistake, no room
+ * is not. */
+int output_file_refused(const char *path, int error);
+
 /* With this user's rights and umask. Both return 0 or an exit status, with everything said. */
 int output_file_open(struct output_file *file, const char *path);
 /* Empties it; does nothing where none was opened. */

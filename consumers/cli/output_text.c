@@ -116,7 +116,11 @@ void text_columns(struct output *output, const struct tfan_event *event)
 	char *p = writer_room(output->writer, TEXT_COLUMNS_ROOM);
 
 	p = text_time(output, p, tfan_event_time(event), tfan_event_wall(event));
-	p = text_column(p, tfan_event_cpu(event), TEXT_CPU_WIDTH, output->decorated);
+	/* The state is of no CPU. */
+	if (tfan_event_cpu(event) < 0)
+		p = text_copy(p, " -");
+	else
+		p = text_column(p, tfan_event_cpu(event), TEXT_CPU_WIDTH, output->decorated);
 	p = text_column(p, tfan_event_pid(event), TEXT_PID_WIDTH, output->decorated);
 	writer_done(output->writer, p);
 	text_comm(output, event);

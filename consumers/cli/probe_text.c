@@ -54,6 +54,28 @@ static const char *probe_text_if(const char *probe)
 	}
 }
 
+/* Which stacks are asked for, as the words that ask for them. */
+static const char *probe_text_stacks(const char *probe)
+{
+	static const char *const words[] = { "", " stack", " ustack", " stack ustack" };
+	const char *at = probe_text_place_end(probe), *filter = probe_text_if(probe);
+	unsigned int which = 0;
+
+	while (at < filter) {
+		const char *end;
+
+		while (is_blank(*at))
+			at++;
+		end = probe_text_argument_end(at);
+		if (end - at == 5 && memcmp(at, "stack", 5) == 0)
+			which |= 1;
+		else if (end - at == 6 && memcmp(at, "ustack", 6) == 0)
+			which |= 2;
+		at = end;
+	}
+	return words[which];
+}
+
 /* A definition's first word in parts; each is `size` bytes at `text`. */
 struct part {
 	const char *text;
@@ -126,19 +148,19 @@ char *probe_text_recorded(const char *probe)
 {
 	struct place place = probe_text_place(probe);
 	const char *filter = probe_text_if(probe);
-	const char *blank = *filter ? " " : "";
+	const char *blank = *filter ? " " : "", *stacks = probe_text_stacks(probe);
 	struct part symbol;
 	char *text;
 	int n;
 
 	if (probe_text_is_tracepoint(&place)) {
-		n = asprintf(&text, "%.*s%stracepoint:%.*s%s%s", place.name.size, place.name.text, place.name.size ? "=" : "",
-			place.rest.size, place.rest.text, blank, filter);
+		n = asprintf(&text, "%.*s%stracepoint:%.*s%s%s%s", place.name.size, place.name.text, place.name.size ? "=" : "",
+			place.rest.size, place.rest.text, stacks, blank, filter);
 	} else if (place.name.size > 0) {
-		n = asprintf(&text, "%.*s=kprobe:recorded%s%s", place.name.size, place.name.text, blank, filter);
+		n = asprintf(&text, "%.*s=kprobe:recorded%s%s%s", place.name.size, place.name.text, stacks, blank, filter);
 	} else {
 		symbol = probe_text_symbol(&place);
-		n = asprintf(&text, "kprobe:%.*s%s%s", symbol.size, symbol.text, blank, filter);
+		n = asprintf(&text, "kprobe:%.*s%s%s%s", symbol.size, symbol.text, stacks, blank, filter);
 	}
 	return n < 0 ? NULL : text;
 }

@@ -5,6 +5,7 @@
 #include "consumers/cli/monotonic.h"
 #include "consumers/cli/near_name.h"
 #include "consumers/cli/options.h"
+#include "consumers/cli/output_file.h"
 #include "consumers/cli/private_session.h"
 #include "consumers/cli/session_list.h"
 #include "consumers/client/tracefan.h"
@@ -45,25 +46,22 @@ static int session_make_directory(const char *path)
 	return chmod(path, 0755);
 }
 
-/* *ret_new: the file was not there; one that was may be a running session's. */
+/* *ret_new: the file was not there; one that was may be a running session's. Returns the descriptor, or an exit status,
+ * negated, with everything said. */
 static int session_open_log(const struct options *options, const char *path, bool *ret_new)
 {
 	const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
 	int fd;
 
-	if (session_make_directory(session_directory(options)) < 0) {
-		message("%s: %s", session_directory(options), strerror(errno));
-		return -1;
-	}
+	if (session_make_directory(session_directory(options)) < 0)
+		return -output_file_refused(session_directory(options), errno);
 	fd = open(path, flags | O_EXCL, 0644);
 	*ret_new = fd >= 0;
 	if (fd >= 0)
 		(void)fchmod(fd, 0644);
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, flags, 0644);
-	if (fd < 0)
-		message("%s: %s", path, strerror(errno));
-	return fd;
+	return fd < 0 ? -output_file_refused(path, errno) : fd;
 }
 
 /* What the daemons said since `from`, for whoever waits for them at the terminal. */
@@ -89,7 +87,7 @@ static int session_start_with(const struct options *options, struct private_sess
 	session_log_path(options, path, sizeof(path));
 	config->errors = session_open_log(options, path, &new);
 	if (config->errors < 0)
-		return EXIT_FAILED;
+		return -config->errors;
 	from = lseek(config->errors, 0, SEEK_END);
 	status = private_session_start(&session, config);
 	session_show_log(config->errors, from);

@@ -99,6 +99,11 @@ int tfan_event_frame(const struct tfan_event *event, enum tfan_stack which, size
 		return -ENODATA;
 	if (i >= count)
 		return -ERANGE;
+	/* Who had these addresses is gone, and this kernel may be another. */
+	if (tfan->session.is_recorded) {
+		*ret = (struct tfan_frame){ .address = frames[i] };
+		return 0;
+	}
 	if (!tfan->symbols) {
 		rc = symbols_make(&tfan->symbols);
 		if (rc)

@@ -299,8 +299,8 @@ struct tfan_frame {
 	const char *build_id; /* of the file, in hex; NULL: it has none */
 };
 /* Names a frame by what the process has mapped by now, and its files' symbols; of a process that is gone, by what was
- * known before. The kernel's symbols are those that this process may see in /proc/kallsyms. Texts are valid until the
- * next call. -ENODATA as above; -ERANGE past the last. */
+ * known before. The kernel's symbols are those that this process may see in /proc/kallsyms. In a recording
+ * nothing but the address is known. Texts are valid until the next call. -ENODATA as above; -ERANGE past the last. */
 int tfan_event_frame(const struct tfan_event *event, enum tfan_stack which, size_t i, struct tfan_frame *ret);
 
 /* TFAN_LOST_KERNEL: the kernel counts by CPU, so the lost events may or may not have been this trace's.

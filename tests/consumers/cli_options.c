@@ -247,6 +247,9 @@ static void a_recorded_probe_is_known_by_its_name(void **state)
 	check_recorded("x=sched:sched_switch", "x=tracepoint:sched:sched_switch");
 	check_recorded("sched:sched_switch  if a=b", "tracepoint:sched:sched_switch if a=b");
 	check_recorded("opened", "kprobe:opened");
+	check_recorded("sched:sched_switch ustack stack if a", "tracepoint:sched:sched_switch stack ustack if a");
+	check_recorded("opened stack", "kprobe:opened stack");
+	check_recorded("o=uprobe:/bin/x:main stack=$arg1 ustack", "o=kprobe:recorded ustack");
 	check_recorded("opened if n > 1", "kprobe:opened if n > 1");
 	check_recorded("opened=uprobe:/bin/x:main+4 a=$arg1 if a", "opened=kprobe:recorded if a");
 	check_recorded("uprobe:/a:b/c=d:main+4 a=$arg1", "kprobe:main");

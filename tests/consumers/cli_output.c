@@ -262,7 +262,7 @@ static void state_is_told_line_by_line(void **state)
 		f.event.process = &process;
 		f.event.state = &lines[i / 2].state;
 		if (i % 2)
-			(void)snprintf(expected, sizeof(expected), "07:08:09.000000456 -1 42 cat %s\n", lines[i / 2].text);
+			(void)snprintf(expected, sizeof(expected), "07:08:09.000000456 - 42 cat %s\n", lines[i / 2].text);
 		else
 			(void)snprintf(expected, sizeof(expected),
 				"{\"kind\":\"state\",\"time\":1000000002,\"wall\":\"2024-05-06T07:08:09.000000456Z\",\"cpu\":null,"

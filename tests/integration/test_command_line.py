@@ -102,6 +102,8 @@ class Statuses(harness.TestCase):
             (USAGE, "not a regular file", "session", "start", name, "--policy", self.folder),
             (USAGE, f"{nowhere}: No such file", "session", "start", name, "-c", nowhere),
             (USAGE, "not a regular file", "session", "start", name, "-c", self.folder),
+            (USAGE, "No such file", "session", "start", name, "--directory", f"{nowhere}/deep"),
+            (USAGE, "Not a directory", "session", "start", name, "--directory", self.empty),
             (USAGE, "out of place", "doctor", "more"),
         ])
 

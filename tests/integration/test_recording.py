@@ -110,6 +110,27 @@ class Recording(harness.TestCase):
         self.assertEqual([e["args"]["pid"] for e in result.of(EVENT)], list(range(FIRST, FIRST + 10)))
         self.assertNotIn("cut off", result.err)
 
+    def test_stacks(self):
+        """Those that lie in the recording, each with its event; nothing of this kernel or these processes is said of them."""
+        path = self.path("file")
+        self.check_ended(self.record(path, "-e", f"tracepoint:{EVENT} stack ustack if pid >= {FIRST} && pid < {FIRST + 5}", "--", *numbers(5)))
+        waiting, expected = None, []
+        for record in self.replay(path).events:
+            if record["probe"] == EVENT:
+                waiting = record
+            elif record["probe"] == "ftrace:kernel_stack" and waiting and record["pid"] == waiting["pid"]:
+                # None where the stack has less frames than the format says of it.
+                expected.append((record["args"]["caller"] or [])[:record["args"]["size"]])
+                waiting = None
+        events = self.replay(path, "-e", f"{EVENT} ustack stack if pid != 0").of(EVENT)
+        self.assertEqual(len(events), 5)
+        for event, callers in zip(events, expected, strict=True):
+            self.assertEqual([frame["address"] for frame in event["stack"]][:len(callers)], callers)
+            self.assertGreater(len(event["ustack"]), 0)
+            self.assertEqual({frame["symbol"] for frame in event["stack"] + event["ustack"]}, {None})
+        # Who doesn't ask for them gets none.
+        self.assertNotIn("stack", self.replay(path, "-e", EVENT).of(EVENT)[0])
+
     def test_no_more_than_was_committed(self):
         """Looks after every event find sub-buffers that are nearly empty."""
         path = self.path("file")
