@@ -125,7 +125,7 @@ static int undefine(struct probes *probes, const struct probe *probe)
 
 	if (probe->kind == PROBE_TRACEPOINT || probe->gone)
 		return 0;
-	r = probe_remove(probes->instance->root,
+	r = probe_remove(probe->was_enabled ? NULL : probes->instance->flow, probes->instance->root,
 		probe_file(probe->kind), probe->system, probe->event);
 	if (r < 0) {
 		probe_remove_holder(probes->instance->root, probe->system, probe->event, holder,

@@ -146,7 +146,7 @@ static int tell_apart(const struct probes *probes, const struct probe *probe,
 		say(probes, &bare, create, r, false, failure);
 		return r == -EACCES || r == -EPERM ? EXIT_NOT_PERMITTED : EXIT_LOCATION;
 	}
-	(void)probe_remove(probes->instance->root, file, probe->system, probe->event);
+	(void)probe_remove(probes->instance->flow, probes->instance->root, file, probe->system, probe->event);
 	say(probes, line, create, error, true, failure);
 	return EXIT_FETCH_ARG;
 }

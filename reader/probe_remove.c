@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
+#include "reader/flow.h"
 #include "reader/probe_name.h"
 #include "reader/tracedir.h"
 #include "shm/control_abi.h"
@@ -16,7 +17,7 @@
 #define REMOVE_TRIES    5
 #define REMOVE_PAUSE_NS 20000000
 
-int probe_remove(int root, const char *file, const char *group, const char *event)
+int probe_remove(struct flow *flow, int root, const char *file, const char *group, const char *event)
 {
 	const struct timespec pause = { .tv_nsec = REMOVE_PAUSE_NS };
 	char line[2 * CONTROL_NAME_MAX + 8];
@@ -24,7 +25,7 @@ int probe_remove(int root, const char *file, const char *group, const char *even
 
 	(void)snprintf(line, sizeof(line), "-:%s/%s", group, event);
 	for (int i = 0; i < REMOVE_TRIES; i++) {
-		r = tracedir_append(root, file, line);
+		r = flow_write(flow, root, file, true, line);
 		if (r != -EBUSY)
 			break;
 		(void)nanosleep(&pause, NULL);
@@ -126,7 +127,7 @@ static int remove_listed(int root, const char *file, const char *group,
 
 		if (!event || !probe_name_is_ours(event) || (keeps && keeps(context, event)))
 			continue;
-		r = probe_remove(root, file, group, event);
+		r = probe_remove(NULL, root, file, group, event);
 		if (!r)
 			++*removed;
 		else if (!result)

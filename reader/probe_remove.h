@@ -27,9 +27,12 @@ static inline const char *probe_file(uint32_t kind)
 	}
 }
 
+struct flow;
+
 /* Removes one event; someone who has enabled it in another instance makes that EBUSY, and then this
- * tries again for a bounded time. Returns 0 (also when it is gone already) or -errno. */
-int probe_remove(int root, const char *file, const char *group, const char *event);
+ * tries again for a bounded time. `flow`: what goes on meanwhile, or NULL; never of an event that was enabled here,
+ * since the buffers are cleared with that. Returns 0 (also when it is gone already) or -errno. */
+int probe_remove(struct flow *flow, int root, const char *file, const char *group, const char *event);
 
 /* Finds an instance that has the event enabled, for a message: its name, or "" in *ret_holder. */
 void probe_remove_holder(
