@@ -1,6 +1,7 @@
 #include "router/print_format.h"
 
 #include "base/checked.h"
+#include "router/span.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -9,92 +10,6 @@
  * brackets around an argument, and the length of a helper's first argument. */
 #define STRIP_MAX    16
 #define ARGUMENT_MAX 4096
-
-/* A piece of the text: [at, end). */
-struct span {
-	const char *at, *end;
-};
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_word(char c)
-{
-	return is_letter(c) || is_digit(c);
-}
-
-static void skip_blanks(struct span *s)
-{
-	while (s->at < s->end && is_blank(*s->at))
-		s->at++;
-}
-
-static struct span trim(struct span s)
-{
-	skip_blanks(&s);
-	while (s.end > s.at && is_blank(s.end[-1]))
-		s.end--;
-	return s;
-}
-
-static bool take(struct span *s, const char *word)
-{
-	size_t length = strlen(word);
-
-	if ((size_t)(s->end - s->at) < length || memcmp(s->at, word, length) != 0)
-		return false;
-	s->at += length;
-	return true;
-}
-
-/* Moves past a string or character constant that begins at s->at. */
-static void skip_quoted(struct span *s)
-{
-	char quote = *s->at++;
-
-	while (s->at < s->end && *s->at != quote)
-		s->at += *s->at == '\\' && s->end - s->at > 1 ? 2 : 1;
-	if (s->at < s->end)
-		s->at++;
-}
-
-/* Moves s->at to the first `stop` outside constants and all brackets, or the first closing bracket that
- * was not opened, or the end. */
-static void skip_to(struct span *s, char stop)
-{
-	unsigned int depth = 0;
-
-	while (s->at < s->end) {
-		char c = *s->at;
-
-		if (c == '"' || c == '\'') {
-			skip_quoted(s);
-			continue;
-		}
-		if (!depth && c == stop)
-			return;
-		if (c == '(' || c == '[' || c == '{') {
-			depth++;
-		} else if (c == ')' || c == ']' || c == '}') {
-			if (!depth)
-				return;
-			depth--;
-		}
-		s->at++;
-	}
-}
 
 /* ---- the format string ---- */
 
@@ -112,7 +27,7 @@ static bool next_conversion(struct span *s, bool *inside, struct conversion *ret
 		char c = *s->at;
 
 		if (!*inside) {
-			if (c != '"' && !is_blank(c))
+			if (c != '"' && !span_is_blank(c))
 				return false;
 			*inside = c == '"';
 			s->at++;
@@ -123,7 +38,7 @@ static bool next_conversion(struct span *s, bool *inside, struct conversion *ret
 			*inside = false;
 		} else if (c == '\\' && s->at < s->end) {
 			s->at++;
-		} else if (c == '%' && !take(s, "%")) {
+		} else if (c == '%' && !span_take(s, "%")) {
 			break;
 		}
 	}
@@ -133,10 +48,10 @@ static bool next_conversion(struct span *s, bool *inside, struct conversion *ret
 	*ret = (struct conversion){ 0 };
 	for (; s->at < s->end && strchr("-+ #0123456789.*hlLqjzt", *s->at) && *s->at; s->at++)
 		ret->stars += *s->at == '*';
-	if (s->at >= s->end || !is_letter(*s->at))
+	if (s->at >= s->end || !span_is_letter(*s->at))
 		return true;
 	ret->letter = *s->at++;
-	if (ret->letter == 'p' && s->at < s->end && is_letter(*s->at))
+	if (ret->letter == 'p' && s->at < s->end && span_is_letter(*s->at))
 		ret->pointer = *s->at;
 	return true;
 }
@@ -158,7 +73,7 @@ static struct span take_name(struct span *s)
 {
 	struct span name = { s->at, s->at };
 
-	while (s->at < s->end && is_word(*s->at))
+	while (s->at < s->end && span_is_word(*s->at))
 		s->at++;
 	name.end = s->at;
 	return name;
@@ -179,18 +94,18 @@ static struct span find_field(struct span s)
 /* Strips casts and brackets around all of the text: "((unsigned long)(REC->fd))" is REC->fd. */
 static struct span strip_casts(struct span s)
 {
-	s = trim(s);
+	s = span_trim(s);
 	for (int i = 0; i < STRIP_MAX && s.at < s.end && *s.at == '('; i++) {
 		struct span inner;
 
 		inner = (struct span){ s.at + 1, s.end };
-		skip_to(&inner, ')');
+		span_skip_to(&inner, ')');
 		if (inner.at >= s.end || *inner.at != ')')
 			return s;
-		if (trim((struct span){ inner.at + 1, s.end }).at == s.end)
-			s = trim((struct span){ s.at + 1, inner.at });
+		if (span_trim((struct span){ inner.at + 1, s.end }).at == s.end)
+			s = span_trim((struct span){ s.at + 1, inner.at });
 		else
-			s = trim((struct span){ inner.at + 1, s.end });
+			s = span_trim((struct span){ inner.at + 1, s.end });
 	}
 	return s;
 }
@@ -200,17 +115,17 @@ static bool direct_field(struct span argument, struct span *ret_name, bool *ret_
 {
 	struct span s = strip_casts(argument);
 
-	*ret_address = take(&s, "&");
+	*ret_address = span_take(&s, "&");
 	s = strip_casts(s);
-	if (!take(&s, "REC->"))
+	if (!span_take(&s, "REC->"))
 		return false;
 	*ret_name = take_name(&s);
-	if (take(&s, "[")) {
-		skip_to(&s, ']');
-		if (!take(&s, "]"))
+	if (span_take(&s, "[")) {
+		span_skip_to(&s, ']');
+		if (!span_take(&s, "]"))
 			return false;
 	}
-	skip_blanks(&s);
+	span_skip_blanks(&s);
 	return s.at == s.end;
 }
 
@@ -268,7 +183,7 @@ static struct span helper_field(struct span argument, bool bare)
 	struct span name;
 
 	if (bare) {
-		argument = trim(argument);
+		argument = span_trim(argument);
 		return take_name(&argument);
 	}
 	name = find_field(argument);
@@ -289,10 +204,10 @@ static void walk_helpers(const struct walk *walk, struct span argument)
 		struct span word, first;
 
 		if (*s.at == '"' || *s.at == '\'') {
-			skip_quoted(&s);
+			span_skip_quoted(&s);
 			continue;
 		}
-		if (!is_letter(*s.at)) {
+		if (!span_is_letter(*s.at)) {
 			s.at++;
 			continue;
 		}
@@ -300,12 +215,12 @@ static void walk_helpers(const struct walk *walk, struct span argument)
 		for (size_t i = 0; i < ARRAY_SIZE(helpers); i++) {
 			struct span call = { word.at, s.end };
 
-			if (!take(&call, helpers[i].name))
+			if (!span_take(&call, helpers[i].name))
 				continue;
 			if (call.end - call.at > ARGUMENT_MAX)
 				call.end = call.at + ARGUMENT_MAX;
 			first = call;
-			skip_to(&call, ',');
+			span_skip_to(&call, ',');
 			first.end = call.at;
 			visit(walk, helper_field(first, helpers[i].bare), helpers[i].use);
 		}
@@ -326,11 +241,11 @@ static void walk_argument(const struct walk *walk, struct span argument, const s
 /* The next argument: from behind a comma to the next one. */
 static bool next_argument(struct span *s, struct span *ret)
 {
-	skip_blanks(s);
-	if (!take(s, ","))
+	span_skip_blanks(s);
+	if (!span_take(s, ","))
 		return false;
 	ret->at = s->at;
-	skip_to(s, ',');
+	span_skip_to(s, ',');
 	ret->end = s->at;
 	return true;
 }
@@ -338,15 +253,15 @@ static bool next_argument(struct span *s, struct span *ret)
 void print_format_walk(const char *text, size_t size, print_format_visit visitor, void *context)
 {
 	const struct walk walk = { visitor, context };
-	struct span format = trim((struct span){ text, text + size });
+	struct span format = span_trim((struct span){ text, text + size });
 	struct span arguments = format, argument;
 	struct conversion conversion;
 	bool inside = false;
 
 	if (format.at == format.end || *format.at != '"')
 		return;
-	while (skip_blanks(&arguments), arguments.at < arguments.end && *arguments.at == '"')
-		skip_quoted(&arguments);
+	while (span_skip_blanks(&arguments), arguments.at < arguments.end && *arguments.at == '"')
+		span_skip_quoted(&arguments);
 
 	while (next_conversion(&format, &inside, &conversion)) {
 		for (unsigned int i = 0; i < conversion.stars; i++)

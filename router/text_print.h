@@ -2,16 +2,12 @@
 #ifndef TRACEFAN_ROUTER_TEXT_PRINT_H
 #define TRACEFAN_ROUTER_TEXT_PRINT_H
 
+#include "router/span.h"
 #include "shm/schema.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A piece of the text: [at, end). */
-struct text_span {
-	const char *at, *end;
-};
 
 /* One conversion of the format string. */
 struct text_conversion {
@@ -21,20 +17,18 @@ struct text_conversion {
 	unsigned int stars;
 };
 
-void text_print_skip_blanks(struct text_span *s);
-
 /* Joins the constants at s->at, "..." "...", into one text of the caller's to free; NULL: no memory. */
-char *text_print_format(struct text_span *s);
+char *text_print_format(struct span *s);
 
 /* Reads what follows a '%' and returns where the text goes on. */
 const char *text_print_conversion(const char *at, struct text_conversion *ret);
 
 /* Moves to the next argument; false where there is none. */
-bool text_print_argument(struct text_span *s, struct text_span *ret);
+bool text_print_argument(struct span *s, struct span *ret);
 
 /* What an argument shows, when it is a field and nothing else: its index, else -1. *ret_element is the
  * index of an array's element, or -1; *ret_truth says that it is shown as "true" or "false". */
-int text_print_field(const struct schema *schema, struct text_span argument, int64_t *ret_element,
+int text_print_field(const struct schema *schema, struct span argument, int64_t *ret_element,
 	bool *ret_truth);
 
 #endif

@@ -137,7 +137,7 @@ static uint32_t number_for(const struct schema_field *field, char letter, int64_
 
 /* Writes the conversion for one argument; returns how many bytes of the format string behind the
  * conversion were used up, too. */
-static size_t put_argument(struct writer *w, struct text_span argument,
+static size_t put_argument(struct writer *w, struct span argument,
 	const struct text_conversion *conversion, const char *rest)
 {
 	int64_t element = -1;
@@ -167,11 +167,11 @@ static size_t put_argument(struct writer *w, struct text_span argument,
 }
 
 /* Writes the format string's literals and conversions from `format` on. */
-static void put_format(struct writer *w, const char *format, struct text_span arguments)
+static void put_format(struct writer *w, const char *format, struct span arguments)
 {
 	while (*format && !w->error) {
 		struct text_conversion conversion;
-		struct text_span argument = arguments;
+		struct span argument = arguments;
 		size_t literal = strcspn(format, "%");
 
 		put_literal(w, format, literal);
@@ -206,11 +206,11 @@ static void put_address(struct writer *w, const char *name)
 		put_conversion(w, 'a', (uint32_t)w->map[field], w->binary->fields[field].size, -1);
 }
 
-static void put_probe(struct writer *w, const char *format, struct text_span arguments)
+static void put_probe(struct writer *w, const char *format, struct span arguments)
 {
 	bool returns = schema_find(w->binary, "__probe_ret_ip") >= 0;
 	const char *close = strchr(format, ')');
-	struct text_span skipped;
+	struct span skipped;
 
 	if (format[0] != '(' || !close || !text_print_argument(&arguments, &skipped) ||
 		(returns && !text_print_argument(&arguments, &skipped))) {
@@ -226,7 +226,7 @@ static void put_probe(struct writer *w, const char *format, struct text_span arg
 	put_format(w, close, arguments);
 }
 
-static void put_call(struct writer *w, const char *name, const char *format, struct text_span arguments)
+static void put_call(struct writer *w, const char *name, const char *format, struct span arguments)
 {
 	put_string(w, "sys_");
 	put_string(w, name);
@@ -237,7 +237,7 @@ static void put_call(struct writer *w, const char *name, const char *format, str
 
 /* The kernel prints system calls by code of its own: "sys_openat(dfd: ..., ...)", "sys_openat -> 0x3". Where
  * it knows the flags' names, its numbers are decimal, and the last argument, a mode, may be left out. */
-static void put_syscall(struct writer *w, const char *event, char *format, struct text_span arguments)
+static void put_syscall(struct writer *w, const char *event, char *format, struct span arguments)
 {
 	char *last = strrchr(format, ',');
 
@@ -264,10 +264,10 @@ static void put_syscall(struct writer *w, const char *event, char *format, struc
 
 /* Where the print format begins with a symbol and a colon (markers: "%ps: %s"), a line's parser takes that
  * for the event's name. */
-static void put_plain(struct writer *w, const char *format, struct text_span arguments)
+static void put_plain(struct writer *w, const char *format, struct span arguments)
 {
 	struct text_conversion conversion;
-	struct text_span skipped;
+	struct span skipped;
 	const char *behind = format[0] == '%' ? text_print_conversion(format + 1, &conversion) : format;
 
 	if (behind > format && conversion.letter == 'p' && strncmp(behind, ": ", 2) == 0 &&
@@ -287,10 +287,10 @@ int text_template_make(const struct schema *binary, const int32_t *map, char **r
 	const char *print = schema_string(binary, binary->header->print_format);
 	const char *event = schema_string(binary, binary->header->event);
 	struct writer w = { .binary = binary, .map = map };
-	struct text_span s = { print, print + strlen(print) };
+	struct span s = { print, print + strlen(print) };
 	char *format;
 
-	text_print_skip_blanks(&s);
+	span_skip_blanks(&s);
 	if (s.at == s.end || *s.at != '"') {
 		*ret = NULL;
 		return 0;

@@ -438,28 +438,13 @@ static const struct row own_rows[] = {
 	{ "(path ^= /etc && !(path $= wd)) || (gfp & 0x20 && state & 2)", "bf" },
 };
 
-static const struct filter_environment environment = { .probe = "open:file" };
-
-static int compile(const struct schema *schema, const char *text, struct filter_program **ret,
-	struct filter_failure *failure)
-{
-	struct filter_ast *ast;
-	int error = filter_parse(text, strlen(text), &ast, failure);
-
-	if (error)
-		return error;
-	error = filter_compile(ast, schema, &environment, ret, failure);
-	filter_ast_release(ast);
-	return error;
-}
-
 static struct filter_program *compile_good(const struct schema *schema, const char *text)
 {
 	struct filter_failure failure;
 	struct filter_program *program = NULL;
 	char shown[1024];
 
-	if (compile(schema, text, &program, &failure)) {
+	if (sample_compile(schema, text, &program, &failure)) {
 		(void)filter_failure_show(&failure, text, shown, sizeof(shown));
 		fail_msg("%s", shown);
 	}
@@ -532,7 +517,7 @@ static int compile_repeated(const struct schema *schema, const char *part, size_
 {
 	struct filter_program *program = NULL;
 	char *text = repeat(part, times, end);
-	int error = compile(schema, text, &program, failure);
+	int error = sample_compile(schema, text, &program, failure);
 
 	filter_program_release(program);
 	free(text);

@@ -201,6 +201,21 @@ static inline void samples_release(struct samples *samples)
 	catalog_release(samples->catalog);
 }
 
+/* For a probe that is called open:file. Returns as filter_parse and filter_compile. */
+static inline int sample_compile(const struct schema *schema, const char *text, struct filter_program **ret,
+	struct filter_failure *failure)
+{
+	static const struct filter_environment environment = { .probe = "open:file" };
+	struct filter_ast *ast;
+	int error = filter_parse(text, strlen(text), &ast, failure);
+
+	if (error)
+		return error;
+	error = filter_compile(ast, schema, &environment, ret, failure);
+	filter_ast_release(ast);
+	return error;
+}
+
 /* For a group of tests: their state is the samples. */
 static inline int samples_setup(void **state)
 {

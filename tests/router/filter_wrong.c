@@ -9,21 +9,6 @@
 
 #include "base/checked.h"
 
-static const struct filter_environment environment = { .probe = "open:file" };
-
-static int compile(const struct schema *schema, const char *text, struct filter_program **ret,
-	struct filter_failure *failure)
-{
-	struct filter_ast *ast;
-	int error = filter_parse(text, strlen(text), &ast, failure);
-
-	if (error)
-		return error;
-	error = filter_compile(ast, schema, &environment, ret, failure);
-	filter_ast_release(ast);
-	return error;
-}
-
 struct wrong {
 	const char *text;
 	int position, length;
@@ -164,7 +149,7 @@ static void test_wrong(void **state)
 		struct filter_program *program = NULL;
 		struct filter_failure failure;
 
-		if (!compile(samples->schema, row->text, &program, &failure))
+		if (!sample_compile(samples->schema, row->text, &program, &failure))
 			fail_msg("'%s' is accepted", row->text);
 		if (failure.position != row->position || failure.length != row->length ||
 			!strstr(failure.message, row->says) ||
@@ -186,7 +171,7 @@ static void test_failure_shown(void **state)
 	char shown[256], small[20];
 	int size;
 
-	assert_int_equal(compile(samples->schema, text, &program, &failure), -22);
+	assert_int_equal(sample_compile(samples->schema, text, &program, &failure), -22);
 	size = filter_failure_show(&failure, text, shown, sizeof(shown));
 	assert_string_equal(shown, "   nmae == \"x\" &&\n"
 				   "   ^~~~\n"
@@ -195,7 +180,7 @@ static void test_failure_shown(void **state)
 	assert_int_equal(filter_failure_show(&failure, text, small, sizeof(small)), size);
 	assert_int_equal(strlen(small), sizeof(small) - 1);
 	/* A place behind the end, and none at all. */
-	assert_int_equal(compile(samples->schema, "u8 ==", &program, &failure), -22);
+	assert_int_equal(sample_compile(samples->schema, "u8 ==", &program, &failure), -22);
 	(void)filter_failure_show(&failure, "u8 ==", shown, sizeof(shown));
 	assert_string_equal(shown, "  u8 ==\n       ^\na value is missing at the end\n");
 	failure.position = -1;
