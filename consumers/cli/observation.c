@@ -294,10 +294,12 @@ static void observation_note(void *context, const char *text)
 /* The events that an observer needs are its own business; whom the policy lets have them is its author's. */
 static int observation_watch_refused(const struct observation *o)
 {
-	int status = message_failure(tfan_failure(o->attachment.tfan), NULL);
+	const struct tfan_failure *failure = tfan_failure(o->attachment.tfan);
+	int status = message_failure(failure, NULL);
 	char place[PATH_MAX + sizeof("uprobe:")];
 
-	if (status != EXIT_NOT_PERMITTED)
+	/* EDQUOT: it is allowed, and too much. */
+	if (status != EXIT_NOT_PERMITTED || failure->error == EDQUOT)
 		return status;
 	message("the policy of the session has to allow all that watch %s needs, by lines such as these:", o->config->watch);
 	for (size_t i = 0; watch_need(o->config->watch, i, place, sizeof(place)); i++)

@@ -197,6 +197,13 @@ class Policies(harness.TestCase):
                 lines[what[0]] = re.findall(rf"^tracefan: +(allow user={harness.USER_A} .*)$", result.err, re.MULTILINE)
                 self.assertGreater(len(lines[what[0]]), 1)
         self.assertEqual(session.stop(), (0, 0))
+        # Who may have all of it, but not so much, is told of the limit alone.
+        session = self.start([*lines["exec"], f"limit user={harness.USER_A} probes=1"])
+        result = self.watch(session, "exec")
+        self.check_ended(result, PERMISSION)
+        self.assertIn("has 1 probes, the limit of", result.err)
+        self.assertNotIn("has to allow all", result.err)
+        self.assertEqual(session.stop(), (0, 0))
         for what in kinds:
             with self.subTest(what=what):
                 session = self.start(lines[what[0]])
