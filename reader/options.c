@@ -99,31 +99,30 @@ bool options_session_valid(const char *name)
 }
 
 /* One source only: a second one contradicts the first. */
-static int choose(bool *chosen, struct options_error *error)
+static int choose(const char **chosen, const char *option, struct options_error *error)
 {
 	if (*chosen)
-		return setting_fail(
-			error, "--source, --replay, --text and --pages exclude each other");
-	*chosen = true;
+		return setting_fail(error, "%s and %s exclude each other: a session has one source", *chosen, option);
+	*chosen = option;
 	return 0;
 }
 
-static int parse_setting(enum setting setting, struct reader_options *options, bool *chosen,
+static int parse_setting(enum setting setting, struct reader_options *options, const char **chosen,
 	struct options_error *error)
 {
-	int r = setting == SETTING_SOURCE ? choose(chosen, error) : 0;
+	int r = setting == SETTING_SOURCE ? choose(chosen, "--source", error) : 0;
 
 	options->given |= 1U << setting;
 	return r ? r
 		 : setting_parse(setting, setting_names[setting].option, optarg, options, error);
 }
 
-static int set_input(struct reader_options *options, bool *chosen, enum options_source source,
-	struct options_error *error)
+static int set_input(struct reader_options *options, const char **chosen, const char *option,
+	enum options_source source, struct options_error *error)
 {
 	options->source = source;
 	options->input = optarg;
-	return choose(chosen, error);
+	return choose(chosen, option, error);
 }
 
 static int parse_owner(struct reader_options *options, struct options_error *error)
@@ -137,7 +136,7 @@ static int parse_owner(struct reader_options *options, struct options_error *err
 }
 
 static int parse_one(
-	int code, struct reader_options *options, bool *chosen, struct options_error *error)
+	int code, struct reader_options *options, const char **chosen, struct options_error *error)
 {
 	switch (code) {
 	case CODE_SESSION:
@@ -149,11 +148,11 @@ static int parse_one(
 	case CODE_OWNER_FD:
 		return parse_owner(options, error);
 	case CODE_REPLAY:
-		return set_input(options, chosen, OPTIONS_REPLAY, error);
+		return set_input(options, chosen, "--replay", OPTIONS_REPLAY, error);
 	case CODE_TEXT:
-		return set_input(options, chosen, OPTIONS_TEXT_FILE, error);
+		return set_input(options, chosen, "--text", OPTIONS_TEXT_FILE, error);
 	case CODE_PAGES:
-		return set_input(options, chosen, OPTIONS_PAGES, error);
+		return set_input(options, chosen, "--pages", OPTIONS_PAGES, error);
 	case CODE_REMOVE:
 		options->action = OPTIONS_REMOVE;
 		return 0;
@@ -184,7 +183,7 @@ int options_parse(
 		.interval = 4000000,
 		.owner_fd = -1,
 	};
-	bool chosen = false;
+	const char *chosen = NULL;
 	int code, r;
 
 	/* 0 makes getopt start anew, so that tests can parse many command lines. */

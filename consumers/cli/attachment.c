@@ -34,6 +34,7 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	const struct options *from = attachment->options;
 	bool private = attachment->config != NULL;
 	struct tfan_options options = TFAN_OPTIONS;
+	size_t effective;
 
 	options.session = private ? attachment->session.name : from->session;
 	options.directory = private ? attachment->session.directory : from->directory;
@@ -55,6 +56,9 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	options.wait_context = attachment->wait_context;
 	if (tfan_open(&options, &attachment->tfan) < 0)
 		return message_failure(attachment->tfan ? tfan_failure(attachment->tfan) : NULL, NULL);
+	effective = tfan_session(attachment->tfan)->ring_size;
+	if (from->ring_size && from->ring_size != ATTACHMENT_LEAST_RING && from->ring_size != effective)
+		message("note: the ring has %zu bytes; %zu were asked for", effective, from->ring_size);
 	return 0;
 }
 

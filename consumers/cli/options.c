@@ -160,7 +160,12 @@ static const char *options_contradiction(const struct verb *verb, const struct o
 		return options_session_contradiction(options);
 	if (verb->bit == VERB_WATCH)
 		return options_watch_contradiction(options);
-	if (verb->bit == VERB_REPLAY && !options->file + !options->text + !options->pages != 2)
+	if (verb->bit == VERB_REPLAY && options->text && options->pages)
+		return "--text and --pages exclude each other: one thing is replayed";
+	if (verb->bit == VERB_REPLAY && options->file && (options->text || options->pages))
+		return options->text ? "FILE and --text exclude each other: one thing is replayed"
+				     : "FILE and --pages exclude each other: one thing is replayed";
+	if (verb->bit == VERB_REPLAY && !options->file && !options->text && !options->pages)
 		return "what shall be replayed? Give one of FILE, --text FILE, --pages DIR";
 	if (verb->bit == VERB_REPLAY && options->filter && options->event_count == 0)
 		return "which events is the filter for? Give them with -e";

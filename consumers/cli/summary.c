@@ -47,7 +47,8 @@ int summary_make(struct tfan *tfan, const struct plan_set *plans, struct summary
 		summary.probes[i].known = summary_knows(tfan, r, summary.probes[i].name, &told);
 		summary.probes[i].shown = plan ? plan->shown : 0;
 	}
-	/* Why there is no session has been said. */
+	/* Why there is no session has been said; who asked for nothing yet misses nothing. */
+	told = told || !summary.count;
 	summary.session_known = tfan && summary_knows(tfan, tfan_session_ledger(tfan, &summary.session), "the session", &told);
 	*ret = summary;
 	return 0;

@@ -66,6 +66,48 @@ class Life(harness.TestCase):
         self.assertEqual(session.stop(), (0, 0))
         self.check_ended(harness.run(status), 4)
 
+    def test_sizes_that_cannot_be_as_asked(self):
+        """What was made of them is told to who asked, and to who asks later."""
+        # Whole sub-buffers, and one more.
+        session = harness.Session(self.folder, "--buffer-size", "1000K", "--subbuf-size", "16K", "--interval", "10000")
+        gate = harness.Gate(self.folder)
+        self.addCleanup(gate.close)
+        consumer = session.trace("-e", EVENT, "-o", "json", "--ring", "100000", gate=gate)
+        gate.wait(consumer)
+        status = harness.run([session.tracefan, "status", "--session", session.name, "-o", "json"])
+        self.check_ended(status)
+        of_session = next(r for r in status.records if r["kind"] == "session")
+        kernel = int((session.instance / "buffer_size_kb").read_text()) << 10
+        self.assertGreaterEqual(kernel, 1000 << 10)
+        self.assertEqual(of_session["buffer_size"], kernel)
+        if (session.instance / "buffer_subbuf_size_kb").exists():
+            self.assertEqual(of_session["subbuf_size"], 16 << 10)
+        gate.open()
+        result = consumer.wait()
+        self.check_ended(result)
+        self.assertIn("the ring has 131072 bytes; 100000 were asked for", result.err)
+        self.assertEqual(session.stop(), (0, 0))
+
+    def test_contradictions_name_both(self):
+        for program, words, both in (("tracefan-reader", ("--session", "s", "--source", "raw", "--pages", "d"), ("--source", "--pages")),
+                                     ("tracefan-reader", ("--session", "s", "--buffer-size", "16K", "--subbuf-size", "64K"),
+                                      ("--subbuf-size", "--buffer-size")),
+                                     ("tracefan", ("replay", "--text", "a", "--pages", "d"), ("--text", "--pages")),
+                                     ("tracefan", ("replay", "--text", "a", "b"), ("FILE", "--text")),
+                                     ("tracefan", ("trace", "--session", "s", "-s", "text", "-e", EVENT), ("--source", "--session"))):
+            with self.subTest(program=program, words=words):
+                result = harness.run([harness.program(program), *words])
+                self.assertEqual(result.status, 2, result.err)
+                for name in both:
+                    self.assertIn(name, result.err)
+
+    def test_names(self):
+        for name in ("1bad", "a/b", "a b", "x" * 33, "..", ""):
+            with self.subTest(name=name):
+                result = harness.run([harness.program("tracefan"), "session", "start", name])
+                self.assertEqual(result.status, 2, result.err)
+                self.assertRegex(result.err, r"name|NAME")
+
 
 if __name__ == "__main__":
     harness.main()

@@ -103,8 +103,8 @@ static void test_refused(void **state)
 	REFUSED("digits", "--session", "a b");
 	REFUSED("digits", "--session", "abcdefghijklmnopqrstuvwxyz-0123456");
 	REFUSED("raw or text", "--session", "s", "--source", "binary");
-	REFUSED("exclude each other", "--session", "s", "--replay", "f", "--text", "g");
-	REFUSED("exclude each other", "--session", "s", "--source", "raw", "--pages", "g");
+	REFUSED("--replay and --text exclude each other", "--session", "s", "--replay", "f", "--text", "g");
+	REFUSED("--source and --pages exclude each other", "--session", "s", "--source", "raw", "--pages", "g");
 	REFUSED("K, M or G", "--session", "s", "--buffer-size", "lots");
 	REFUSED("K, M or G", "--session", "s", "--buffer-size", "-1");
 	REFUSED("K, M or G", "--session", "s", "--buffer-size", "1KB");
