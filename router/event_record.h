@@ -87,7 +87,8 @@ static inline __attribute__((always_inline)) void event_record_write_words(
 }
 
 /* Writes the record to `to`, where there is room for it. `past`: past the cache, which pays where the record before in the
- * same ring was the last one that was written at all; the ring must be published by ring_writer_show. */
+ * same ring was the last one that was written at all; the ring's `past_cache`
+ * must have been set. */
 static inline __attribute__((always_inline)) void event_record_write(
 	struct record_header *to, const struct event_view *view, uint64_t trace_id, bool past)
 {

@@ -370,7 +370,12 @@ static HOT void tell_with(struct fanout *fanout, struct trace *trace, const stru
 		return;
 	}
 	trace->ledger.delivered++;
-	event_record_write(record, view, trace->id, fanout->last_told == outlet && !more);
+	if (fanout->last_told == outlet && !more) {
+		outlet->ring.past_cache = true;
+		event_record_write(record, view, trace->id, true);
+	} else {
+		event_record_write(record, view, trace->id, false);
+	}
 	fanout->last_told = outlet;
 	if (!more)
 		return;

@@ -42,6 +42,7 @@ struct ring_writer {
 	/* Where the next record goes, and how far there is room without a break. */
 	uint8_t *at, *end;
 	uint64_t top;          /* the position of `end` */
+	bool past_cache;       /* something was written past the cache (shm/past_cache.h) since the last fence */
 	struct segment head;   /* all of SEGMENT_RING: the page and the data twice */
 	struct segment cursor; /* SEGMENT_CURSOR, RING_DROP: mapped read-only */
 	uint8_t *data;         /* the first of the two mappings of the data */
@@ -100,8 +101,8 @@ static inline struct record_header *ring_writer_reserve(struct ring_writer *writ
 /* RING_OVERWRITE: sees to it that the next records, up to `size` bytes of them, push out nothing. */
 void ring_writer_make_room(struct ring_writer *writer, size_t size);
 
-/* Makes all reserved records visible, to a consumer that looks. They may have been written past the cache
- * (shm/past_cache.h). */
+/* Makes all reserved records visible, to a consumer that looks. Whoever wrote one past the cache has set `past_cache`: a
+ * fence for each of many rings would have each wait for the cache line of the one before. */
 void ring_writer_show(struct ring_writer *writer);
 /* Before ring_writer_show: what no record tells of once that is shown. Serial and position are filled in here. */
 void ring_writer_owe(struct ring_writer *writer, const struct ring_debt *debt);

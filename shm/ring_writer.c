@@ -284,7 +284,9 @@ void ring_writer_show(struct ring_writer *writer)
 	if (writer->published == reserved)
 		return;
 	writer->published = reserved;
-	past_cache_fence();
+	if (writer->past_cache)
+		past_cache_fence();
+	writer->past_cache = false;
 	/* Publishes the records' bytes. Pairs with the acquire in reader_load_published. */
 	__atomic_store_n(&writer_head(writer)->published, writer->published, __ATOMIC_RELEASE);
 }
