@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "base/log.h"
-#include "router/event_record.h"
 #include "router/filter.h"
 #include "router/text_fields.h"
 
@@ -464,6 +463,49 @@ static void tell_one(struct fanout *fanout, struct trace *trace, const struct ev
 		tell(fanout, trace, view);
 }
 
+/* ---- telling later ---- */
+
+/* Between two events of a ring come those of others, so no processor foresees where the next one goes, and with many rings it is
+ * in no near cache. So in so many steps, so many events apart, the trace is fetched, its outlet, and the place in the ring. */
+#define AHEAD_STEP 5
+
+static struct event_view *ahead_view(struct fanout *fanout)
+{
+	return &fanout->ahead[fanout->ahead_end % FANOUT_AHEAD].view;
+}
+
+static void ahead_tell(struct fanout *fanout)
+{
+	const struct fanout_ahead *oldest = &fanout->ahead[fanout->ahead_first++ % FANOUT_AHEAD];
+
+	tell_one(fanout, oldest->trace, &oldest->view);
+}
+
+void fanout_catch_up(struct fanout *fanout)
+{
+	while (fanout->ahead_first != fanout->ahead_end)
+		ahead_tell(fanout);
+}
+
+/* The trace takes the event of ahead_view. */
+static void put_off(struct fanout *fanout, struct trace *trace)
+{
+	const uint32_t last = fanout->ahead_end++, waiting = last - fanout->ahead_first;
+
+	fanout->ahead[last % FANOUT_AHEAD].trace = trace;
+	__builtin_prefetch(trace, 1);
+	if (waiting >= AHEAD_STEP)
+		__builtin_prefetch(fanout->ahead[(last - AHEAD_STEP) % FANOUT_AHEAD].trace->outlet, 1);
+	if (waiting >= 2 * AHEAD_STEP) {
+		const uint8_t *place = fanout->ahead[(last - 2 * AHEAD_STEP) % FANOUT_AHEAD].trace->outlet->ring.at;
+
+		__builtin_prefetch(place, 1);
+		__builtin_prefetch(place + CACHE_LINE, 1);
+	}
+	if (waiting + 1 == FANOUT_AHEAD - 1)
+		ahead_tell(fanout);
+}
+
 /* What is known of the process of an event's thread, be it proven or guessed. */
 static void add_process(struct fanout *fanout, const struct event_view *view, struct filter_event *event)
 {
@@ -539,24 +581,27 @@ static __attribute__((noinline)) void tell_filtered(struct fanout *fanout, struc
 	size_t count;
 
 	if (route->lone) {
-		if (filter_match(route->lone->filter, &event))
-			tell_one(fanout, route->lone, view);
+		if (!filter_match(route->lone->filter, &event))
+			return;
+		fanout_catch_up(fanout);
+		tell_one(fanout, route->lone, view);
 		return;
 	}
 	count = filter_index_match(route->index, &event, &users);
-	for (size_t i = 0; i < count; i++) {
-		struct trace *trace = users[i];
-
-		tell_one(fanout, trace, view);
-		/* Between two events of a ring come those of others, so that no processor foresees where the next one
-		 * goes. */
-		__builtin_prefetch(trace->outlet->ring.at + CACHE_LINE, 1);
-		__builtin_prefetch(trace->outlet->ring.at + view->size, 1);
+	if (count == 1 && view == ahead_view(fanout)) {
+		put_off(fanout, users[0]);
+		return;
 	}
+	if (count)
+		fanout_catch_up(fanout);
+	for (size_t i = 0; i < count; i++)
+		tell_one(fanout, users[i], view);
 }
 
 static __attribute__((noinline)) void tell_special(struct fanout *fanout, struct route *route, const struct event_view *view)
 {
+	if (route->detailed_count)
+		fanout_catch_up(fanout);
 	for (uint32_t i = 0; i < route->detailed_count; i++)
 		tell_detailed(fanout, route->detailed[i], view);
 	if (route->index)
@@ -567,12 +612,16 @@ static __attribute__((noinline)) void tell_special(struct fanout *fanout, struct
 static HOT void tell_plain(struct fanout *fanout, struct route *route, const struct event_view *view)
 {
 	route->told++;
+	if (route->plain_count)
+		fanout_catch_up(fanout);
 	for (uint32_t i = 0; i < route->plain_count; i++)
 		tell_with(fanout, route->plain[i], view, 0);
 	if (route->special) {
+		struct event_view *kept = ahead_view(fanout);
+
 		/* A copy: so only this way has it in memory. Member by member, because as a whole it would be loaded in other pieces
 		 * than those that were just stored. */
-		const struct event_view kept = {
+		*kept = (struct event_view){
 			.payload = view->payload,
 			.comm = view->comm,
 			.time = view->time,
@@ -584,7 +633,7 @@ static HOT void tell_plain(struct fanout *fanout, struct route *route, const str
 			.line = view->line,
 		};
 
-		tell_special(fanout, route, &kept);
+		tell_special(fanout, route, kept);
 	}
 }
 
@@ -707,6 +756,7 @@ static bool route_is_quick(const struct fanout *fanout, const struct route *rout
 
 static __attribute__((noinline)) bool take_any(struct fanout *fanout, struct route *route, const struct merge_event *event)
 {
+	fanout_catch_up(fanout);
 	if (route && route->stacks && !gather(fanout, route, event))
 		return false;
 	fanout->decoded++;
@@ -760,7 +810,10 @@ int fanout_next(struct fanout *fanout, struct merge *merge, struct merge_event *
 
 bool fanout_event(struct fanout *fanout, const struct merge_event *event)
 {
-	return take_event(fanout, event);
+	const bool told_all = take_event(fanout, event);
+
+	fanout_catch_up(fanout);
+	return told_all;
 }
 
 void fanout_drain(struct fanout *fanout, struct merge *merge)
@@ -770,6 +823,7 @@ void fanout_drain(struct fanout *fanout, struct merge *merge)
 
 	while (r == 1 && take_event(fanout, &event))
 		r = merge_next(merge, &event);
+	fanout_catch_up(fanout);
 }
 
 static struct route *text_route(struct fanout *fanout, const struct text_line *line)

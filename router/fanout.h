@@ -4,6 +4,7 @@
 #define TRACEFAN_ROUTER_FANOUT_H
 
 #include "router/catalog.h"
+#include "router/event_record.h"
 #include "router/merge.h"
 #include "router/outlet.h"
 #include "router/stacks.h"
@@ -126,6 +127,13 @@ struct route {
 };
 
 #define FANOUT_NAMES 1024
+#define FANOUT_AHEAD 16 /* a power of two */
+
+/* An event whose only taker is known. */
+struct fanout_ahead {
+	struct trace *trace;
+	struct event_view view;
+};
 
 struct fanout {
 	struct catalog *catalog;
@@ -140,6 +148,10 @@ struct fanout {
 	/* Called before the first of the session's own events that is not older than this, which changes the tasks. */
 	uint64_t snapshot_due; /* ns; UINT64_MAX: never */
 	void (*snapshot)(void *context);
+	/* Told a few events later, in their order: by then what will be written to has been fetched. The place behind the last is free for
+	 * the view of the next one. */
+	struct fanout_ahead ahead[FANOUT_AHEAD];
+	uint32_t ahead_first, ahead_end; /* run free */
 	const struct outlet *last_told; /* whose ring the last event's record went to; to be compared only */
 	struct outlet *dirty, **dirty_end; /* in the order in which they are woken */
 	uint64_t woken_until; /* ns: as if the last consumer had been woken then, each at its time */
@@ -203,6 +215,8 @@ struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id);
 
 /* The next event to tell, which may be one that waited. Returns as merge_next. */
 int fanout_next(struct fanout *fanout, struct merge *merge, struct merge_event *ret);
+/* Tells what was put off. While the merge's events are drained this stands before anything else is written to a ring. */
+void fanout_catch_up(struct fanout *fanout);
 /* Tells one event of the merged binary stream to everybody whose it is. False: it has to wait for its stacks. */
 bool fanout_event(struct fanout *fanout, const struct merge_event *event);
 /* Tells all that the merge gives out. */

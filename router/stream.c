@@ -26,6 +26,7 @@ static void page_begins(void *context, uint32_t cpu, const struct page_cursor *c
 
 	if (!cursor->missed || count == 0)
 		return;
+	fanout_catch_up(&router->fanout);
 	if (cursor->missed_counted)
 		router->stream.told_lost += count;
 	state_doubt(router, cursor->start_time);
@@ -52,6 +53,7 @@ static void page_damaged(void *context, uint32_t cpu, const struct page_cursor *
 {
 	struct router *router = context;
 
+	fanout_catch_up(&router->fanout);
 	router->fanout.undecodable++;
 	log_warning("cpu %u: damaged sub-buffer of time %" PRIu64 ": %s at byte %u", cpu, cursor->start_time,
 		page_error_name(cursor->error), cursor->error_at);
