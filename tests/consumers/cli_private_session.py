@@ -277,7 +277,7 @@ class PrivateSession(unittest.TestCase):
         self.assertEqual(list((self.folder / "run").iterdir()), [])
 
     def test_a_reader_without_its_router_is_ended(self):
-        self.script("tracefan-reader", "ready()\nsignal.pause()\n")
+        self.script("tracefan-reader", "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nready()\nsignal.pause()\n")
         self.script("tracefan-router", "sys.exit(3)\n")
         self.assertEqual(self.start_session().returncode, 3)
         self.assertFalse(is_alive(self.start_of("tracefan-reader")["pid"]))
