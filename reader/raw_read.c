@@ -20,6 +20,12 @@
 #define LOOK_AGAIN  UINT64_C(5000000)
 #define FINISH_WAIT UINT64_C(10000000000)
 
+/* Sub-buffers of one CPU that a sweep is to move if it can have them without waiting for longer than so many ns. */
+#define PACE_MOVED 16
+#define PACE_MOST  UINT64_C(16000000)
+/* The part of a CPU's buffer that may fill up meanwhile. */
+#define PACE_PART  8
+
 void raw_look(struct raw *raw)
 {
 	int r;
@@ -359,4 +365,21 @@ int raw_drain(struct raw *raw, uint64_t time)
 			raw->blocked |= raw->cpus[i].ready;
 	}
 	return r;
+}
+
+uint64_t raw_pace(const struct raw *raw, uint64_t span)
+{
+	const uint64_t room = raw->instance->buffer_size / raw->subbuf_size / PACE_PART;
+	const uint64_t moved = room < PACE_MOVED ? room : PACE_MOVED;
+	uint64_t most = 0, wait;
+
+	for (uint32_t i = 0; i < raw->cpu_count; i++)
+		most = raw->cpus[i].taken > most ? raw->cpus[i].taken : most;
+	/* Where a sweep begins and where it ends there are parts of sub-buffers. */
+	if (most <= 2)
+		return raw->base.interval;
+	wait = span / (most - 2) * moved;
+	if (wait > PACE_MOST)
+		wait = PACE_MOST;
+	return wait > raw->base.interval ? wait : raw->base.interval;
 }

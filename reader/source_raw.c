@@ -3,7 +3,7 @@
  * Idle: every CPU's file is waited for, without a time-out; a wake-up causes a sweep at once, and
  * the sweep's own time is published. Loaded, that is, after a sweep that moved more than a few
  * sub-buffers or when wake-ups come fast: nothing waits in the kernel, where a waiting reader makes
- * each commit pay for a wake-up. One time-out per interval causes a sweep, and the time of the
+ * each commit pay for a wake-up. One time-out per interval (longer where much comes: raw_pace) causes a sweep, and the time of the
  * sweep before is published, so that an event which was reserved before that time and committed
  * after the look at its CPU is not overtaken. After a whole interval without data the present time
  * is published, and the source is idle again.
@@ -217,6 +217,9 @@ static void wait_for_slots(struct raw *raw, uint64_t time)
  * return. */
 static void decide(struct raw *raw, uint64_t time, bool empty, bool told)
 {
+	const uint64_t span = time - raw->swept;
+
+	raw->swept = time;
 	if (raw->blocked) {
 		wait_for_slots(raw, time);
 		return;
@@ -233,7 +236,7 @@ static void decide(struct raw *raw, uint64_t time, bool empty, bool told)
 	} else if (raw->loaded && raw->moved && may_try(raw)) {
 		try_waiting(raw, time);
 	} else if (raw->loaded ? raw->moved > 0 : !is_sparse(raw)) {
-		go_loaded(raw, time + raw->base.interval);
+		go_loaded(raw, time + raw_pace(raw, span));
 	} else {
 		raw->patience = 0;
 		go_idle(raw, LOOP_NEVER);
@@ -261,7 +264,6 @@ static int step(struct source *source, uint64_t now)
 	present = raw->loaded ? empty && !raw->moved : is_sparse(raw);
 	word = present ? time : raw->swept;
 	told = !word || publish_sweep(raw, word);
-	raw->swept = time;
 	told &= source_note_marks(source);
 	decide(raw, time, empty, told);
 	(void)pool_writer_wake(source->pool);

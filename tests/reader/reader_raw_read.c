@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #define CPUS   2
-#define SUBBUF 4096U
+#define SUBBUF UINT64_C(4096)
 #define SLOTS  16
 #define SHARE  8
 #define NOW    UINT64_C(1000)
@@ -174,6 +174,27 @@ static void test_who_woke_the_reader_is_read_at_once(void **state)
 	assert_int_equal(bench->count, 1);
 }
 
+/* Much is moved at a time, if that takes no longer than 16 ms, and an eighth of the buffer has room for it. */
+static void test_pace(void **state)
+{
+	struct bench *bench = *state;
+	struct instance instance = { .buffer_size = 1024 * SUBBUF };
+	const uint64_t ms = 1000000;
+
+	bench->raw.instance = &instance;
+	bench->raw.base.interval = 4 * ms;
+	bench->cpus[0].taken = 2;
+	assert_int_equal(raw_pace(&bench->raw, 4 * ms), 4 * ms);
+	bench->cpus[1].taken = 2 + 8;
+	assert_int_equal(raw_pace(&bench->raw, 4 * ms), 8 * ms);
+	assert_int_equal(raw_pace(&bench->raw, 10 * ms), 16 * ms);
+	assert_int_equal(raw_pace(&bench->raw, 1 * ms), 4 * ms);
+	instance.buffer_size = 80 * SUBBUF;
+	assert_int_equal(raw_pace(&bench->raw, 4 * ms), 5 * ms);
+	bench->raw.base.interval = 100 * ms;
+	assert_int_equal(raw_pace(&bench->raw, 100 * ms), 100 * ms);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +202,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_until_the_time_of_the_sweep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_until_the_share_is_used_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_a_slot_a_look_tells, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_woke_the_reader_is_read_at_once, set_up, tear_down),
 	};
 
