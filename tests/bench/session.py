@@ -132,6 +132,6 @@ def session(*reader_words, under=None):
 
 
 def check_lost(lost):
-    """Where they all lay in the kernel's ring before, the consumer was kept from the processors."""
+    """The kernel's ring has room for the work's own, and the consumer's, if it isn't kept from the processors."""
     if lost:
         raise Disturbed(f"{lost} events were lost on the way")
