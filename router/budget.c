@@ -28,7 +28,7 @@ static uint64_t brought(const struct trace *trace)
 
 void budget_add(struct budget *budget, struct trace *trace)
 {
-	trace->rate_base = 0;
+	trace->rate_base = brought(trace);
 	budget->traces += is_rated(trace);
 }
 

@@ -17,6 +17,10 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+/* What filters keep from consumers is written down so often; before this process sleeps, too, where that costs nothing. */
+#define COLUMNS_NS  100000000U
+#define COLUMNS_FEW 16
+
 /* Of one user. */
 #define CONSUMER_WAITING_MAX 64
 
@@ -106,6 +110,7 @@ static uint32_t make_ring(struct router *router, struct consumer *consumer, stru
 	if (r == 0) {
 		consumer->has_outlet = true;
 		consumer->outlet.event_gone = fanout_event_gone;
+		consumer->outlet.columns = fanout_columns;
 		return EXIT_DONE;
 	}
 	control_failure_set(failure, -r, -1, "making the ring: %s", strerror(-r));
@@ -395,6 +400,26 @@ void consumer_tell_reader(struct router *router, bool has_one)
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		if (c->has_outlet)
 			ring_writer_tell_reader(&c->outlet.ring, has_one);
+	}
+}
+
+void consumer_keep_columns(struct router *router, bool sleeps)
+{
+	const uint64_t now = router_now();
+	unsigned int few = 0;
+
+	/* A recording's router has no successor. */
+	if (router_recorded(router))
+		return;
+	for (const struct consumer *c = router->consumers; c && few <= COLUMNS_FEW; c = c->next)
+		few++;
+	if (now < router->columns_due && !(sleeps && few <= COLUMNS_FEW))
+		return;
+	router->columns_due = now + COLUMNS_NS;
+	fanout_publish(&router->fanout);
+	for (struct consumer *c = router->consumers; c; c = c->next) {
+		if (c->has_outlet)
+			fanout_columns(&c->outlet);
 	}
 }
 

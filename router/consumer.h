@@ -50,6 +50,8 @@ int consumer_accept(struct router *router, int fd);
 void consumer_answered(struct router *router, struct consumer *consumer);
 /* Its socket is readable or closed. */
 void consumer_readable(struct router *router, struct consumer *consumer);
+/* From time to time, and when the router is about to sleep: consumers' columns, for its successor. */
+void consumer_keep_columns(struct router *router, bool sleeps);
 /* The session's reader is dead, or there is one again. */
 void consumer_tell_reader(struct router *router, bool has_one);
 /* There is a reader again: what waited for it is dealt with. */

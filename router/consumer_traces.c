@@ -163,6 +163,11 @@ static uint32_t adopt_probe(struct router *router, struct consumer *consumer, co
 		kept_begin(route, create->kind, router->stream.lost);
 	recorder_format(&router->recorder, created->probe_id, create->kind, created->system, created->event, create->name, format, size);
 	model = trace_model(router, consumer, create->trace_id, created->probe_id, create->name);
+	model.ledger = (struct ledger_trace){
+		.decoded = create->carried.delivered + create->carried.filtered + create->carried.lost_ring,
+		.delivered = create->carried.delivered,
+		.lost_ring = create->carried.lost_ring,
+	};
 	model.owner = created->owner;
 	model.own = created->scope == SCOPE_OWN;
 	model.rate = created->rate;
@@ -223,6 +228,17 @@ static void probe_created(void *context, const struct upstream_request *request,
 	answer_created(router, consumer, request->consumer_cookie, status, trace ? trace->id : 0, &failure);
 }
 
+/* By a consumer's own word: it is in nobody else's account. */
+static bool may_carry(const struct control_create *asked)
+{
+	const struct ledger_carried *carried = &asked->carried;
+
+	if (!asked->trace_id)
+		return !carried->delivered && !carried->filtered && !carried->lost_ring;
+	return carried->delivered <= LEDGER_CARRIED_MAX && carried->filtered <= LEDGER_CARRIED_MAX &&
+		carried->lost_ring <= LEDGER_CARRIED_MAX;
+}
+
 void consumer_on_create(struct router *router, struct consumer *consumer, struct control_message *message)
 {
 	const struct control_create *asked = (const struct control_create *)message->bytes;
@@ -239,7 +255,8 @@ void consumer_on_create(struct router *router, struct consumer *consumer, struct
 	int r = -ENOMEM;
 
 	/* Only who comes back may name an id, and only one that is free. */
-	if (asked->trace_id && (!(consumer->flags & ATTACH_RESUME) || fanout_trace_find(&router->fanout, asked->trace_id))) {
+	if ((asked->trace_id && (!(consumer->flags & ATTACH_RESUME) || fanout_trace_find(&router->fanout, asked->trace_id))) ||
+		!may_carry(asked)) {
 		free(create);
 		control_failure_set(&failure, EINVAL, -1, "trace %" PRIu64 " is not this consumer's to have back", asked->trace_id);
 		answer_created(router, consumer, message->header.cookie, EXIT_FAILED, 0, &failure);

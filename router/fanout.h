@@ -209,6 +209,8 @@ int fanout_trace_filter(struct trace *trace, struct filter_program *filter, stru
 struct ledger_trace fanout_trace_ledger(const struct trace *trace);
 /* An event that was told to a trace was overwritten in its ring before it was read. */
 void fanout_event_gone(struct outlet *outlet, uint64_t trace_id);
+/* Writes down in the outlet's ring what its traces' columns are, should this process die. */
+void fanout_columns(struct outlet *outlet);
 /* The route of an event by its name, or NULL. */
 struct route *fanout_route_named(const struct fanout *fanout, const char *name, size_t size);
 struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id);

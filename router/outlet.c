@@ -197,6 +197,7 @@ static void record_gone(void *context, const struct record_header *record)
 
 	switch (record->kind) {
 	case RECORD_EVENT:
+		outlet->lost_more = true;
 		if (outlet->event_gone)
 			outlet->event_gone(outlet, record->trace_id);
 		return;
@@ -341,6 +342,7 @@ void outlet_end(struct outlet *outlet, const struct record_end *end)
 
 void outlet_lost_at(struct outlet *outlet, uint64_t time, uint32_t cpu)
 {
+	outlet->lost_more = true;
 	outlet->lost_same = outlet->lost_time == time && outlet->lost_cpu == cpu ? outlet->lost_same + 1 : 1;
 	outlet->lost_time = time;
 	outlet->lost_cpu = cpu;
@@ -365,6 +367,8 @@ int outlet_publish(struct outlet *outlet)
 	/* What finds no room stays due and is tried again with the next batch. */
 	if (!write_due(outlet))
 		owe_losses(outlet);
+	if (__builtin_expect(outlet->lost_more, 0) && outlet->columns)
+		outlet->columns(outlet);
 	ring_writer_show(&outlet->ring);
 	return ring_writer_unannounced(&outlet->ring) >= outlet->ring.capacity / WAKE_PART ? outlet_wake(outlet) : 0;
 }

@@ -55,6 +55,9 @@ struct outlet {
 	struct trace *traces[OUTLET_LISTS]; /* the fan-out's */
 	/* RING_OVERWRITE: told of each event that is overwritten unread; may be NULL. */
 	void (*event_gone)(struct outlet *outlet, uint64_t trace_id);
+	/* Called before what is lost since it was called last is made visible; may be NULL. */
+	void (*columns)(struct outlet *outlet);
+	bool lost_more;
 	struct record_lost lost[LOST_SOURCES]; /* by source, told before the next record; at_least 0: none */
 	uint64_t lost_time;   /* the place of the last event that was lost here, while no record tells of it */
 	uint32_t lost_cpu, lost_same;

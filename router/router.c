@@ -334,6 +334,7 @@ static int loop(struct router *router)
 		}
 		take_signal_back(router);
 		sleep = sleep_time(router);
+		consumer_keep_columns(router, sleep != 0);
 		if (sleep)
 			sleep = wake_others(router, sleep);
 		n = epoll_wait(router->epoll_fd, events, 64, sleep);

@@ -53,6 +53,7 @@ struct router {
 	struct takeover takeover;
 	struct consumer *consumers;   /* list */
 	uint64_t next_consumer;
+	uint64_t columns_due; /* ns: consumer_keep_columns */
 	uint64_t last_trace_id;
 	/* A router that takes over leaves the stream alone until its predecessor's consumers are back, so that
 	 * nothing goes by while nobody has a trace for it; the kernel's rings hold what comes meanwhile. */

@@ -332,6 +332,27 @@ void fanout_event_gone(struct outlet *outlet, uint64_t trace_id)
 	trace->ledger.lost_ring++;
 }
 
+void fanout_columns(struct outlet *outlet)
+{
+	struct ring_columns *columns = ring_writer_columns_begin(&outlet->ring);
+	uint64_t count = 0;
+
+	for (unsigned int i = 0; i < OUTLET_LISTS; i++) {
+		for (const struct trace *trace = outlet->traces[i]; trace && count < RING_COLUMNS; trace = trace->next_of_outlet) {
+			const uint64_t taken = taking(trace) ? trace->route->told - trace->live_from : 0;
+
+			columns->rows[count++] = (struct ring_column){
+				.trace_id = trace->id,
+				.filtered = trace->ledger.decoded + taken - trace->ledger.delivered - trace->ledger.lost_ring,
+				.lost_ring = trace->ledger.lost_ring,
+			};
+		}
+	}
+	columns->count = count;
+	ring_writer_columns_end(&outlet->ring, columns);
+	outlet->lost_more = false;
+}
+
 struct trace *fanout_trace_find(const struct fanout *fanout, uint64_t id)
 {
 	for (size_t i = 0; i < fanout->route_count; i++) {

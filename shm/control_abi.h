@@ -195,6 +195,15 @@ enum control_create_flag {
 
 #define CREATE_STACKS ((uint32_t)(CREATE_KERNEL_STACK | CREATE_USER_STACK))
 
+/* What a trace's columns were with routers that died. */
+struct ledger_carried {
+	uint64_t delivered; /* by the consumer's own count */
+	uint64_t filtered, lost_ring; /* of the last router's word: struct ring_columns */
+};
+_Static_assert(sizeof(struct ledger_carried) == 24, "carried ledger");
+
+#define LEDGER_CARRIED_MAX (UINT64_MAX >> 2)
+
 /* A trace or probe definition. Which members count depends on `kind`; the others are zero. */
 struct control_create {
 	struct control_header header;
@@ -202,6 +211,7 @@ struct control_create {
 	uint32_t flags; /* enum control_create_flag */
 	uint64_t offset;     /* uprobes, USDT: in the file, bytes. kprobes: from the symbol, bytes */
 	uint64_t trace_id;   /* ATTACH_RESUME: the id that the trace had; else 0: a new one */
+	struct ledger_carried carried; /* with trace_id; else zeroes */
 	uint64_t ref_offset; /* USDT: the semaphore's offset in the file, 0: none */
 	uint32_t maxactive;  /* kretprobe: 0: the kernel's choice */
 	uint32_t fetch_count;
@@ -213,7 +223,7 @@ struct control_create {
 	char fetch[CONTROL_FETCH_MAX];   /* fetch_count texts "name=fetch[:type]", each NUL-terminated */
 	char filter[CONTROL_FILTER_MAX]; /* the trace's condition, may be empty */
 };
-_Static_assert(sizeof(struct control_create) == 56 + 3 * 64 + 256 + 1024 + 2048 + 4096, "control create");
+_Static_assert(sizeof(struct control_create) == 80 + 3 * 64 + 256 + 1024 + 2048 + 4096, "control create");
 
 struct control_created {
 	struct control_header header;

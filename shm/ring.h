@@ -58,6 +58,7 @@ struct ring_writer {
 			    top */
 	uint32_t spare_count;
 	uint64_t returned; /* RING_DROP: the chunks before this position have come back */
+	uint64_t columns_serial;
 	enum ring_overflow overflow;
 	/* RING_OVERWRITE: told of each record that is overwritten unread, while it is still whole; may be
 	 * NULL. It must not write to the ring. */
@@ -106,6 +107,10 @@ void ring_writer_make_room(struct ring_writer *writer, size_t size);
 void ring_writer_show(struct ring_writer *writer);
 /* Before ring_writer_show: what no record tells of once that is shown. Serial and position are filled in here. */
 void ring_writer_owe(struct ring_writer *writer, const struct ring_debt *debt);
+
+/* The columns that are not in use, to be filled in, and made to count. They cost nothing while they are left alone. */
+struct ring_columns *ring_writer_columns_begin(struct ring_writer *writer);
+void ring_writer_columns_end(struct ring_writer *writer, struct ring_columns *columns);
 
 /* Wakes the consumer if it sleeps and something was made visible since the last call. Before the
  * writer itself sleeps this must follow ring_writer_show. Returns 1 (signalled), 0 (no need) or -errno. */
@@ -240,6 +245,9 @@ bool ring_reader_prepare_sleep(struct ring_reader *reader);
 
 /* After ring_reader_prepare_sleep: whether the router waits for room and has to be told. */
 bool ring_reader_is_awaited(const struct ring_reader *reader);
+
+/* The columns of the writer, which is gone; false: it had none. */
+bool ring_reader_columns(const struct ring_reader *reader, struct ring_columns *ret);
 
 /* Whether the writer said that the session's reader is dead. */
 bool ring_reader_is_readerless(const struct ring_reader *reader);

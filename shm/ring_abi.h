@@ -3,7 +3,7 @@
  *   memfd SEGMENT_RING, made and written by the router, sealed read-only for everybody else:
  *     +---------------------+----------------------------------------+
  *     | struct ring_head    | data: `capacity` bytes, a power of two  |
- *     | one page            | mapped twice in a row by both sides     |
+ *     | RING_HEAD bytes     | mapped twice in a row by both sides     |
  *     +---------------------+----------------------------------------+
  *   memfd SEGMENT_CURSOR, one page, written by the consumer, read by the router (RING_OVERWRITE: `consumed` is
  *   written by both).
@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #define RING_PAGE         4096
+#define RING_HEAD         16384
 #define RING_CAPACITY_MIN (64U << 10)
 #define RING_CAPACITY_MAX (1U << 30)
 #define RING_CHUNK_MIN    (16U << 10)
@@ -55,7 +56,25 @@ struct ring_debt {
 };
 _Static_assert(sizeof(struct ring_debt) == 32 + 40 * LOST_SOURCES, "ring debt");
 
-/* Only the router writes this page. */
+/* What a consumer's trace has lost and not been given, of which no record tells: for the next router, should this one die. A
+ * consumer has counted by itself what it was given. */
+struct ring_column {
+	uint64_t trace_id;
+	uint64_t filtered; /* as of the last time that it was looked: a moment ago */
+	uint64_t lost_ring; /* as of what is published */
+};
+_Static_assert(sizeof(struct ring_column) == 24, "ring column");
+
+#define RING_COLUMNS 256 /* traces; more are not kept */
+
+struct ring_columns {
+	uint64_t serial; /* 0: does not hold; written last */
+	uint64_t count;
+	struct ring_column rows[RING_COLUMNS];
+};
+_Static_assert(sizeof(struct ring_columns) == 16 + 24 * RING_COLUMNS, "ring columns");
+
+/* Only the router writes this. */
 struct ring_head {
 	struct segment_header segment;
 	uint64_t capacity; /* bytes of data */
@@ -82,8 +101,11 @@ struct ring_head {
 	/* RING_DROP: stored before anything is published that lies in the chunk, and not again before that came
 	 * back. */
 	uint16_t order[RING_CHUNKS_MAX];
+	/* The one with the greater serial counts. Read once the writer is gone. */
+	struct ring_columns columns[2];
 };
-_Static_assert(sizeof(struct ring_head) == 192 + 2 * (32 + 40 * LOST_SOURCES) + 2 * RING_CHUNKS_MAX, "ring head");
+_Static_assert(sizeof(struct ring_head) == 192 + 2 * (32 + 40 * LOST_SOURCES) + 2 * RING_CHUNKS_MAX + 2 * (16 + 24 * RING_COLUMNS), "ring head");
+_Static_assert(sizeof(struct ring_head) <= RING_HEAD, "ring head fits");
 
 /* Only the consumer writes this page, `consumed` aside. The router loads each field once and clamps it. */
 struct ring_cursor {

@@ -50,11 +50,11 @@ static int reader_check_head(struct ring_reader *reader)
 	const uint32_t overflow = __atomic_load_n(&head->overflow, __ATOMIC_RELAXED);
 
 	/* The whole segment is mapped with its data a second time behind it. */
-	if (!ring_capacity_valid(capacity) || reader->head.size != RING_PAGE + 2 * capacity)
+	if (!ring_capacity_valid(capacity) || reader->head.size != RING_HEAD + 2 * capacity)
 		return -EINVAL;
 	if ((overflow != RING_DROP && overflow != RING_OVERWRITE) || head->reserved0)
 		return -EINVAL;
-	reader->data = (const uint8_t *)reader->head.base + RING_PAGE;
+	reader->data = (const uint8_t *)reader->head.base + RING_HEAD;
 	reader->capacity = capacity;
 	reader->record_max = ring_record_max(capacity);
 	reader->overflow = overflow;
@@ -122,8 +122,8 @@ static int reader_make(const int fds[3], struct ring_reader *reader)
 	r = check_wait_fd(fds[2]);
 	if (r < 0)
 		return r;
-	r = segment_attach_repeated(fds[0], SEGMENT_RING, RING_PAGE + RING_CAPACITY_MIN,
-		RING_PAGE + (size_t)RING_CAPACITY_MAX, RING_PAGE, false, &reader->head);
+	r = segment_attach_repeated(fds[0], SEGMENT_RING, RING_HEAD + RING_CAPACITY_MIN,
+		RING_HEAD + (size_t)RING_CAPACITY_MAX, RING_HEAD, false, &reader->head);
 	if (r < 0)
 		return r;
 	r = segment_attach(fds[1], SEGMENT_CURSOR, RING_PAGE, RING_PAGE, true, &reader->cursor);
@@ -354,6 +354,17 @@ bool ring_reader_is_awaited(const struct ring_reader *reader)
 	 * ring_writer_wait: either this load sees the router waiting, or the router's next look
 	 * sees the cursor. */
 	return __atomic_load_n(&reader_head(reader)->waits, __ATOMIC_RELAXED);
+}
+
+bool ring_reader_columns(const struct ring_reader *reader, struct ring_columns *ret)
+{
+	const struct ring_columns *both = reader_head(reader)->columns;
+	const struct ring_columns *last = &both[both[1].serial > both[0].serial];
+
+	*ret = *last;
+	if (ret->count > RING_COLUMNS)
+		ret->count = 0;
+	return ret->serial != 0;
 }
 
 bool ring_reader_is_readerless(const struct ring_reader *reader)

@@ -46,7 +46,7 @@ static int writer_make(size_t capacity, enum ring_overflow overflow, struct ring
 	struct ring_head *head;
 	int r;
 
-	r = segment_create_repeated("tracefan-ring", SEGMENT_RING, RING_PAGE + capacity, RING_PAGE,
+	r = segment_create_repeated("tracefan-ring", SEGMENT_RING, RING_HEAD + capacity, RING_HEAD,
 		SEGMENT_READ_ONLY, &writer->head);
 	if (r < 0)
 		return r;
@@ -63,7 +63,7 @@ static int writer_make(size_t capacity, enum ring_overflow overflow, struct ring
 	head = writer_head(writer);
 	head->capacity = capacity;
 	head->overflow = overflow;
-	writer->data = (uint8_t *)writer->head.base + RING_PAGE;
+	writer->data = (uint8_t *)writer->head.base + RING_HEAD;
 	writer->capacity = capacity;
 	writer->record_max = ring_record_max(capacity);
 	writer->overflow = overflow;
@@ -306,6 +306,21 @@ void ring_writer_owe(struct ring_writer *writer, const struct ring_debt *debt)
 	next->reader_total = debt->reader_total;
 	next->published = ring_writer_reserved(writer);
 	__atomic_store_n(&next->serial, serial, __ATOMIC_RELEASE);
+}
+
+struct ring_columns *ring_writer_columns_begin(struct ring_writer *writer)
+{
+	struct ring_columns *columns = &writer_head(writer)->columns[(writer->columns_serial + 1) & 1];
+
+	/* Whoever looks after this process died finds either the other ones or, with their serial, all of these. */
+	__atomic_store_n(&columns->serial, 0, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return columns;
+}
+
+void ring_writer_columns_end(struct ring_writer *writer, struct ring_columns *columns)
+{
+	__atomic_store_n(&columns->serial, ++writer->columns_serial, __ATOMIC_RELEASE);
 }
 
 int ring_writer_wake(struct ring_writer *writer)

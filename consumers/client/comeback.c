@@ -4,6 +4,7 @@
 #include "consumers/client/connection.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -99,6 +100,28 @@ void comeback_take_debt(struct tfan *tfan)
 		comeback->debt.lost[LOST_READER].at_least = 0;
 	if (comeback->debt.lost[LOST_RING].at_least)
 		comeback_see_lost(tfan, comeback->debt.lost[LOST_RING].to, comeback->debt.cpu, comeback->debt.same);
+}
+
+static void carry(struct tfan *tfan, const struct ring_column *column)
+{
+	struct trace_part *part = trace_index_find(&tfan->index, column->trace_id);
+
+	if (!part || column->filtered > LEDGER_CARRIED_MAX || column->lost_ring > LEDGER_CARRIED_MAX)
+		return;
+	part->carried.filtered = column->filtered;
+	part->carried.lost_ring = column->lost_ring;
+}
+
+void comeback_take_columns(struct tfan *tfan)
+{
+	struct ring_columns *columns = malloc(sizeof(*columns));
+
+	/* Without memory the last router's are missing. */
+	if (columns && ring_reader_columns(&tfan->ring, columns)) {
+		for (uint64_t i = 0; i < columns->count; i++)
+			carry(tfan, &columns->rows[i]);
+	}
+	free(columns);
 }
 
 const struct record_lost *comeback_next_loss(struct tfan *tfan)

@@ -46,6 +46,8 @@ int comeback_begin(struct tfan *tfan);
 /* What the old router knew to be lost and had no room to tell is found in its ring, once that has been read: the place up to
  * which everything was seen includes it. */
 void comeback_take_debt(struct tfan *tfan);
+/* The same of the traces' columns. */
+void comeback_take_columns(struct tfan *tfan);
 /* Events were lost at the ring, the last `same` of them at this place, which is younger than what was read: they are not
  * to come again. */
 void comeback_see_lost(struct tfan *tfan, uint64_t time, uint32_t cpu, uint32_t same);

@@ -82,11 +82,14 @@ static inline int take_event(struct tfan *tfan, const struct record_header *reco
 			return rc == -ENOENT ? 0 : rc;
 		event->part = part;
 	}
-	if (tfan->comeback.passing && comeback_knows(tfan, record, part->trace->enabled_at))
+	if (tfan->comeback.passing && comeback_knows(tfan, record, part->trace->enabled_at)) {
+		part->passed++;
 		return 0;
+	}
 	size = ring_reader_payload_size(&tfan->ring, record);
 	if (record->flags & RECORD_STACKED && stack_take(tfan, &record) < 0)
 		return damaged(tfan);
+	part->delivered++;
 	take_record(tfan, record, TFAN_EVENT, size, part->trace);
 	event->direct = event->payload_size >= part->direct_size;
 	if (!(record->flags & RECORD_LATE))
@@ -321,6 +324,7 @@ static int leave(struct tfan *tfan, int rc)
 	}
 	tfan->leaving = false;
 	comeback_take_debt(tfan);
+	comeback_take_columns(tfan);
 	rc = comeback_begin(tfan);
 	if (rc < 0)
 		tfan->broken = rc;
@@ -483,6 +487,7 @@ int tfan_next(struct tfan *tfan, const struct tfan_event **ret)
 		!(record->flags & (RECORD_LATE | RECORD_STACKED)) && event->part && record->trace_id == event->part->id) {
 		take_record(tfan, record, TFAN_EVENT, ring_reader_payload_size(&tfan->ring, record), event->part->trace);
 		see(tfan);
+		event->part->delivered++;
 		event->direct = event->payload_size >= event->part->direct_size;
 		*ret = event;
 		return 1;

@@ -538,8 +538,8 @@ static int add_ledger(struct trace_part *part, void *context)
 	if (stats->status != 0) {
 		rc = failure_take(&tfan->failure, stats->status, &stats->failure);
 	} else {
-		sum->decoded += stats->trace.decoded;
-		sum->delivered += stats->trace.delivered;
+		sum->decoded += stats->trace.decoded - part->passed;
+		sum->delivered += stats->trace.delivered - part->passed;
 		sum->filtered += stats->trace.filtered;
 		sum->lost_ring += stats->trace.lost_ring;
 		sum->missed += stats->trace.missed;

@@ -32,6 +32,9 @@ struct field {
 struct trace_part {
 	struct tfan_trace *trace;
 	uint64_t id;
+	uint64_t delivered; /* events that were returned, whoever was the router */
+	uint64_t passed;    /* events that the present router has sent once more: they are among its columns */
+	struct ledger_carried carried; /* of the routers before */
 	struct control_create *definition; /* owned; as it was asked for, NULL: it was not made here */
 	void *schema_bytes;   /* owned; read from the router's sealed segment and checked once */
 	struct schema schema; /* view of schema_bytes */

@@ -133,6 +133,9 @@ int trace_part_remake(struct trace_part *part)
 	int rc;
 
 	request.trace_id = part->id;
+	part->carried.delivered = part->delivered;
+	part->passed = 0;
+	request.carried = part->carried;
 	rc = trace_filter_text(trace, request.filter);
 	if (rc)
 		return rc;

@@ -154,6 +154,7 @@ static void what_is_known_is_passed_over(void **state)
 	struct fixture *f = *state;
 	uint64_t user = tfan_trace_id(f->user), kernel = tfan_trace_id(f->kernel), t = now(), later;
 	struct record_lost gap = { .source = LOST_READER, .cpu = RECORD_CPU_NONE, .count = 0 };
+	struct tfan_ledger ledger;
 	struct tfan_lost lost;
 	int64_t n;
 
@@ -189,6 +190,14 @@ static void what_is_known_is_passed_over(void **state)
 		assert_int_equal(tfan_event_i64(next(f, TFAN_EVENT), 1, &n), 0);
 		assert_int_equal(n, i);
 	}
+	/* The new router goes on from what was returned, and counts those once more that were passed over. */
+	assert_int_equal(f->router.create.carried.delivered, 3);
+	f->router.stats = (struct ledger_trace){ .decoded = 9, .delivered = 7, .filtered = 1, .lost_ring = 1 };
+	assert_int_equal(tfan_trace_ledger(f->user, &ledger), 0);
+	assert_int_equal(ledger.decoded, 7);
+	assert_int_equal(ledger.delivered, 5);
+	assert_int_equal(ledger.filtered, 1);
+	assert_int_equal(ledger.lost_ring, 1);
 }
 
 static void expect_number(struct fixture *f, int64_t expected)

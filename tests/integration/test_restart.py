@@ -44,6 +44,16 @@ class Restart(harness.TestCase):
         self.session.router.wait()
         self.session.router = self.session._start("router")
 
+    def check_status(self, processes):
+        """The columns of each add up while it runs, too."""
+        result = harness.run([harness.program("tracefan"), "status", "--session", self.session.name, "-o", "json"])
+        # Whatever the kernel's counts take: the router tells of consumers by itself.
+        self.assertIn(result.status, (0, 1), result.err)
+        consumers = {r["pid"]: r for r in result.records if r["kind"] == "consumer"}
+        for process in processes:
+            for probe in consumers[process.pid]["probes"]:
+                self.assertEqual(probe["decoded"], probe["delivered"] + probe["filtered"] + probe["lost_ring"])
+
     def work(self, first, count):
         return subprocess.Popen([harness.program("workload_numbers"), str(harness.cpus()[-1]), str(first), str(count)])
 
@@ -72,12 +82,17 @@ class Restart(harness.TestCase):
         count = harness.scaled(COUNT)
         first = (1 << 24) + os.getpid() % 128 * ROUNDS * count
         everything = self.consumer("everything")
+        # Too little room for what comes, and what comes is these numbers alone.
+        end = first + ROUNDS * count
+        small = self.consumer("small", "-f", f"pid >= {first} && pid < {end}", "--ring", "65536", "--on-loss", "report")
+        flight = self.consumer("flight", "-f", f"pid >= {first} && pid < {end}", "--ring", "65536", "--overflow", "overwrite")
         some = self.consumer("some", "-f", f"pid < {first + 100} || pid >= {first + ROUNDS * count - 100}")
         for i in range(ROUNDS):
             work = self.work(first + i * count, count)
             self.restart()
             self.assertEqual(work.wait(), 0)
-            self.await_return([everything[0], some[0]], i + 1)
+            self.await_return([everything[0], some[0], small[0], flight[0]], i + 1)
+            self.check_status([p for p, _ in (everything, some, small, flight)])
         results = []
         for process, gate in (everything, some):
             gate.open()
@@ -92,6 +107,21 @@ class Restart(harness.TestCase):
             self.assertGreaterEqual(session["decoded"], ROUNDS * count)
             gaps = [r for r in result.records if r["kind"] == "gap"]
             self.assertEqual([g["count"] for g in gaps], [0] * ROUNDS)
+            # Over all routers: what was shown was delivered, and nothing twice.
+            self.check_balance(result)
+            self.assertEqual([p["shown"] for p in result.summary["probes"].values()],
+                             [p["delivered"] for p in result.summary["probes"].values()])
+        probe = results[0].summary["probes"][GETPGID]
+        self.assertEqual((probe["decoded"], probe["filtered"]), (probe["delivered"], 0))
+        self.assertGreater(results[1].summary["probes"][GETPGID]["filtered"], 0)
+        for process, gate in (small, flight):
+            gate.open()
+            result = process.wait()
+            self.check_ended(result)
+            self.check_balance(result)
+            probe = result.summary["probes"][GETPGID]
+            self.assertEqual(probe["shown"], probe["delivered"])
+            self.assertEqual(probe["delivered"] + probe["lost_ring"], ROUNDS * count)
         wanted = range(first, first + ROUNDS * count)
         self.assertEqual(self.numbers(results[0], wanted), list(wanted))
         self.assertEqual(self.numbers(results[1], wanted), [*wanted[:100], *wanted[-100:]])

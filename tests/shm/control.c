@@ -48,7 +48,7 @@ struct expected {
 	{ REPLY(type), 536, fds, fds, { FAILURE(control_status) },                                 \
 		{ STATUS(control_status), { AT(control_status, reserved), 0, 0 } } }
 #define CREATE(type, fds)                                                                          \
-	{ REQUEST(type), 7672, 0, fds,                                                             \
+	{ REQUEST(type), 7696, 0, fds,                                                             \
 		{ TEXT(control_create, name), TEXT(control_create, system), TEXT(control_create, event), \
 			TEXT(control_create, symbol), TEXT(control_create, path), TEXT(control_create, filter) }, \
 		{ { AT(control_create, kind), 1, 7 }, { AT(control_create, flags), 0, 7 } } }

@@ -279,9 +279,9 @@ static void nobody_writes_to_the_other_side(void **state)
 	(void)state;
 	ring_pair_open(&pair, CAPACITY, RING_DROP, 0);
 	assert_true(fault_on_write(pair.reader.head.base));
-	assert_true(fault_on_write((uint8_t *)pair.reader.head.base + RING_PAGE));
-	assert_true(fault_on_write((uint8_t *)pair.reader.head.base + RING_PAGE + CAPACITY));
-	assert_int_equal(mprotect(pair.reader.head.base, RING_PAGE, PROT_READ | PROT_WRITE), -1);
+	assert_true(fault_on_write((uint8_t *)pair.reader.head.base + RING_HEAD));
+	assert_true(fault_on_write((uint8_t *)pair.reader.head.base + RING_HEAD + CAPACITY));
+	assert_int_equal(mprotect(pair.reader.head.base, RING_HEAD, PROT_READ | PROT_WRITE), -1);
 	assert_true(fault_on_write(pair.writer.cursor.base));
 	assert_false(fault_on_write(pair.cursor));
 	assert_false(fault_on_write(pair.head));
