@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """A session from its start to its end: nothing is enabled that nobody wants, and the end takes the tail along and says why."""
+import json
 import os
 import pathlib
+import select
 import subprocess
 import time
 
@@ -65,6 +67,26 @@ class Life(harness.TestCase):
         self.check_ended(harness.run(status))
         self.assertEqual(session.stop(), (0, 0))
         self.check_ended(harness.run(status), 4)
+
+    def test_a_lone_event_does_not_wait_for_others(self):
+        """Far below what wakes anybody: it comes within the interval all the same, without a flush or an end."""
+        session = harness.Session(self.folder, "--interval", "500", "--subbuf-size", "64K")
+        gate = harness.Gate(self.folder)
+        self.addCleanup(gate.close)
+        told = os.path.join(self.folder, "told")
+        os.mkfifo(told, 0o666)
+        reading = os.open(told, os.O_RDWR)
+        self.addCleanup(os.close, reading)
+        os.chmod(told, 0o666)
+        consumer = session.trace("-e", EVENT, "-o", "json", "-w", told, "--interval", "500", gate=gate)
+        gate.wait(consumer)
+        subprocess.run([harness.program("workload_numbers"), str(harness.cpus()[0]), str(FIRST), "1"], check=True)
+        readable, _, _ = select.select([reading], [], [], harness.PATIENCE)
+        self.assertTrue(readable, "it waits for more")
+        self.assertEqual(json.loads(os.read(reading, 65536).split(b"\n")[0])["args"]["pid"], FIRST)
+        gate.open()
+        self.check_ended(consumer.wait())
+        self.assertEqual(session.stop(), (0, 0))
 
     def test_sizes_that_cannot_be_as_asked(self):
         """What was made of them is told to who asked, and to who asks later."""
