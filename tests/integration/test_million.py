@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A million numbered events from two processes on two CPUs: all delivered, in order, none twice, default sizes.
 
-The processes are nice: they take all of an idle machine, but on a busy one the test must not come to depend on how
-the scheduler shares it between them and the programs under test."""
+The processes are nice and the programs under test are not: they take all of an idle machine, but on a busy one the test must
+not come to depend on how the scheduler shares it between them and whatever else runs."""
 import json
 import os
 import pathlib
@@ -13,6 +13,8 @@ import harness
 TOTAL = harness.scaled(1_000_000)
 # Numbers of our own: others on the machine may run the same program.
 FIRST = (1 << 30) + os.getpid() % 256 * 2_000_000
+# Of the programs under test and of the workers, which may be started by one of them.
+FIRM, YIELDING = -15, 19
 
 
 def setUpModule():
@@ -23,7 +25,7 @@ class Million(harness.TestCase):
     def work(self):
         """Half of the numbers from each of two processes, at the same time."""
         cpus, half = harness.cpus(), TOTAL // 2
-        workers = [subprocess.Popen(["nice", "-n", "19", harness.program("workload_numbers"), str(cpus[i % len(cpus)]),
+        workers = [subprocess.Popen(["nice", "-n", str(YIELDING), harness.program("workload_numbers"), str(cpus[i % len(cpus)]),
                                      str(FIRST + i * half), str(half)]) for i in range(2)]
         self.assertEqual([w.wait() for w in workers], [0, 0])
 
@@ -40,6 +42,8 @@ class Million(harness.TestCase):
         go, hold = os.pipe()
         process = harness.Process([consumer, session.name, FIRST, TOTAL, "all"], stdin=go, stdout=say,
                                   **harness.as_user(harness.USER_A, session.group.gr_gid))
+        for under_test in session.reader, session.router, process:
+            os.setpriority(os.PRIO_PROCESS, under_test.pid, FIRM)
         os.close(go)
         os.close(say)
         with open(said) as lines:
@@ -63,7 +67,9 @@ class Million(harness.TestCase):
         workload = harness.program("workload_numbers")
         result = harness.trace(
             "-e", "tracepoint:syscalls:sys_enter_getpgid", "-o", "json", "-w", file, "--",
-            "nice", "-n", "19", "sh", "-c", f"'{workload}' {cpus[0]} {FIRST} {half} & '{workload}' {cpus[-1]} {FIRST + half} {half} & wait")
+            "nice", "-n", str(YIELDING - FIRM), "sh", "-c",
+            f"'{workload}' {cpus[0]} {FIRST} {half} & '{workload}' {cpus[-1]} {FIRST + half} {half} & wait",
+            preexec_fn=lambda: os.setpriority(os.PRIO_PROCESS, 0, FIRM))
         self.check_ended(result)
         numbers, times, late = bytearray(2 * half), [], 0
         with file.open() as lines:
