@@ -35,6 +35,7 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	bool private = attachment->config != NULL;
 	struct tfan_options options = TFAN_OPTIONS;
 	size_t effective;
+	int status;
 
 	options.session = private ? attachment->session.name : from->session;
 	options.directory = private ? attachment->session.directory : from->directory;
@@ -54,8 +55,13 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	options.logger = attachment_note;
 	options.wait = attachment->wait;
 	options.wait_context = attachment->wait_context;
-	if (tfan_open(&options, &attachment->tfan) < 0)
-		return message_failure(attachment->tfan ? tfan_failure(attachment->tfan) : NULL, NULL);
+	if (tfan_open(&options, &attachment->tfan) < 0) {
+		status = message_failure(attachment->tfan ? tfan_failure(attachment->tfan) : NULL, NULL);
+		/* What could not be opened has no account, either. */
+		tfan_close(attachment->tfan);
+		attachment->tfan = NULL;
+		return status;
+	}
 	effective = tfan_session(attachment->tfan)->ring_size;
 	if (from->ring_size && from->ring_size != ATTACHMENT_LEAST_RING && from->ring_size != effective)
 		message("note: the ring has %zu bytes; %zu were asked for", effective, from->ring_size);

@@ -184,7 +184,8 @@ class Early(Sessions):
             result = process.wait()
             self.check_ended(result)
             self.assertEqual(result.summary["kind"], "summary")
-            self.assertEqual(result.err, "")
+            # Of older kernels and of a request that came behind the end, notes; nothing of an error of the command's.
+            self.assertEqual([line for line in result.err.splitlines() if line.startswith("tracefan:")], [])
 
     def test_a_watch_whose_reader_is_killed(self):
         for live in (False, True):

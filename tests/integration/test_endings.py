@@ -144,12 +144,18 @@ class Endings(harness.TestCase):
         """Each file reaches the limit of this process and its daemons: an error, an orderly end, and not a signal's death."""
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, 2 << 20))
-        workload = [harness.program("workload_numbers"), str(harness.cpus()[0]), str(NUMBER), "100000"]
+        # It goes on until its input ends, and no faster than what it brings is written.
+        workload = [harness.program("workload_paced"), str(harness.cpus()[0]), str(NUMBER), str(NUMBER)]
         probe = f"tracepoint:syscalls:sys_enter_getpgid if pid >= {NUMBER} && pid < {NUMBER + 100000}"
         for verb, option in ("trace", "-w"), ("record", "-o"):
             file = pathlib.Path(self.folder, verb)
-            result = harness.run([harness.program("tracefan"), verb, "--ring", "1M", "-e", probe, option, file, "--", *workload],
-                                 preexec_fn=limit)
+            going, hold = os.pipe()
+            os.write(hold, b"\n")
+            process = harness.Process([harness.program("tracefan"), verb, "--ring", "1M", "-e", probe, option, file, "--", *workload],
+                                      stdin=going, preexec_fn=limit)
+            os.close(going)
+            result = process.wait()
+            os.close(hold)
             self.check_ended(result, 1)
             self.assertIn("File too large", result.err)
             self.assertNotIn("killed", result.err)

@@ -2,8 +2,8 @@
  *
  *   inject_call PID CALL [ARGUMENT]...
  *
- * CALL is a number; an argument is a number or "@TEXT", which is put onto the process's stack. The process must sleep in
- * a system call. Prints "returned N" and lets it go on as if nothing had been, or "killed by signal N". x86-64 only. */
+ * CALL is a number; an argument is a number or "@TEXT", which is put onto the process's stack. Waits until the
+ * process sleeps in a system call. Prints "returned N" and lets it go on as if nothing had been, or "killed by signal N". x86-64 only. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -14,6 +14,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #ifdef __x86_64__
 
@@ -72,6 +73,36 @@ static bool is_pending(pid_t pid, int signal_number)
 	return pending & 1ULL << (signal_number - 1);
 }
 
+/* Whether it was taken out of a call that has done nothing yet, and can be made again. What has just returned from one
+ * would do it twice. */
+static bool is_interrupted(const struct user_regs_struct *regs)
+{
+	const long long result = (long long)regs->rax;
+
+	/* The kernel's own ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK. */
+	return (long long)regs->orig_rax >= 0 &&
+		(result == -EINTR || result == -512 || result == -513 || result == -514 || result == -516);
+}
+
+/* Stops it in its sleep. */
+static void stop_asleep(pid_t pid, struct user_regs_struct *ret)
+{
+	if (ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD) < 0)
+		die("SEIZE");
+	for (;;) {
+		if (ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0)
+			die("INTERRUPT");
+		(void)wait_stop(pid);
+		if (ptrace(PTRACE_GETREGS, pid, 0, ret) < 0)
+			die("GETREGS");
+		if (is_interrupted(ret))
+			return;
+		if (ptrace(PTRACE_CONT, pid, 0, 0) < 0)
+			die("CONT");
+		(void)usleep(1000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct user_regs_struct saved, regs;
@@ -81,11 +112,7 @@ int main(int argc, char **argv)
 
 	if (pid <= 0)
 		return 2;
-	if (ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD) < 0 || ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0)
-		die("SEIZE");
-	(void)wait_stop(pid);
-	if (ptrace(PTRACE_GETREGS, pid, 0, &saved) < 0)
-		die("GETREGS");
+	stop_asleep(pid, &saved);
 	stack = saved.rsp - 256;
 	for (int i = 0; i < 6 && i + 3 < argc; i++)
 		arguments[i] = argv[i + 3][0] == '@' ? push_text(pid, &stack, argv[i + 3] + 1) : strtoull(argv[i + 3], NULL, 0);
