@@ -97,8 +97,11 @@ static void tell_left(struct router *router, struct consumer *consumer)
 	struct control_consumer left = { .state = CONSUMER_LEFT, .consumer = consumer->number };
 	struct upstream_request request = { .done = answer_nobody };
 
-	if (consumer->vouched)
-		(void)upstream_send(&router->upstream, &left, CONTROL_CONSUMER, sizeof(left), &consumer->fd, 1, &request);
+	if (!consumer->vouched)
+		return;
+	(void)upstream_send(&router->upstream, &left, CONTROL_CONSUMER, sizeof(left), &consumer->fd, 1, &request);
+	/* The session's own processes are kept out of the trace. */
+	tasks_unseen(&router->fanout.tasks);
 	consumer->vouched = false;
 }
 

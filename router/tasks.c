@@ -427,6 +427,14 @@ void tasks_doubt(struct tasks *tasks, uint64_t time)
 	tasks->query_all = true;
 }
 
+void tasks_unseen(struct tasks *tasks)
+{
+	if (++tasks->unseen < TASKS_UNSEEN)
+		return;
+	tasks->unseen = 0;
+	tasks->query_all = true;
+}
+
 /* ---- what was read ---- */
 
 int tasks_set(struct tasks *tasks, int32_t tid, const char *comm, size_t size, bool keep)

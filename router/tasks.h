@@ -26,6 +26,8 @@
 #define TASKS_DEAD    4096
 /* Threads whose ids wait to be read again. */
 #define TASKS_QUERIES 256
+/* Processes that may have ended unseen before all are read again. */
+#define TASKS_UNSEEN  64
 
 enum process_flag {
 	PROCESS_KERNEL = 1 << 0, /* a thread of the kernel: it has no executable */
@@ -85,6 +87,7 @@ struct tasks {
 	int32_t queries[TASKS_QUERIES];
 	uint32_t query_count;
 	bool query_all;      /* more than could be noted, or a doubt */
+	uint32_t unseen;
 	struct task_texts texts;
 	struct process *spare; /* TASKS_DEAD at most */
 	uint32_t spare_count;
@@ -154,6 +157,8 @@ void tasks_ids_changed(struct tasks *tasks, uint64_t time, int32_t tid);
 void tasks_moved(struct tasks *tasks, uint64_t time, int32_t tid, uint64_t cgroup, const char *path, size_t size);
 /* Events before this time were lost, and nobody knows which. */
 void tasks_doubt(struct tasks *tasks, uint64_t time);
+/* A process of which nothing is recorded may have ended: no event says so, and it would be known for ever. */
+void tasks_unseen(struct tasks *tasks);
 
 /* ---- what was read ---- */
 

@@ -297,6 +297,24 @@ static void test_what_comes_has_the_memory_of_what_went(void **state)
 	}
 }
 
+static void test_who_ends_unseen_is_forgotten(void **state)
+{
+	struct tasks *tasks = *state;
+	const struct task_read init = a_read(1, "init", 0, NOW + 1);
+
+	learn(tasks, 1, "init", 0, NOW);
+	for (int32_t tid = 10; tid < 10 + TASKS_UNSEEN; tid++) {
+		do_fork(tasks, 1, tid, 0, NOW);
+		assert_false(tasks->query_all);
+		tasks_unseen(tasks);
+	}
+	assert_true(tasks->query_all);
+	/* What was asked for comes. */
+	assert_int_equal(tasks_learn(tasks, &init), 0);
+	tasks_forget(tasks, NOW + 1);
+	assert_int_equal(tasks->count, 1);
+}
+
 static void test_texts_go_with_the_last_that_has_them(void **state)
 {
 	struct tasks *tasks = *state;
@@ -334,6 +352,7 @@ int main(void)
 		TEST(test_a_snapshot_stays_as_it_was),
 		TEST(test_what_comes_has_the_memory_of_what_went),
 		TEST(test_texts_go_with_the_last_that_has_them),
+		TEST(test_who_ends_unseen_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
