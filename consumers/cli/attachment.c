@@ -17,6 +17,8 @@
 /* ms that a request may take. The kernel's grace periods take their time when probes are placed and removed. */
 #define ATTACHMENT_PATIENCE       20000U
 #define ATTACHMENT_PROBE_PATIENCE 500U
+/* As many as the largest observer has. */
+#define ATTACHMENT_WATCH_PROBES   110U
 
 static void attachment_note(void *context, int level, const char *text)
 {
@@ -34,6 +36,7 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	const struct options *from = attachment->options;
 	bool private = attachment->config != NULL;
 	struct tfan_options options = TFAN_OPTIONS;
+	unsigned int probes;
 	size_t effective;
 	int status;
 
@@ -51,7 +54,8 @@ static int attachment_connect(struct attachment *attachment, bool all_events)
 	options.processes = from->processes;
 	/* The daemons of a private session are started once. */
 	options.no_return = private;
-	options.patience = ATTACHMENT_PATIENCE + (unsigned int)from->event_count * ATTACHMENT_PROBE_PATIENCE;
+	probes = from->action ? ATTACHMENT_WATCH_PROBES : (unsigned int)from->event_count;
+	options.patience = ATTACHMENT_PATIENCE + probes * ATTACHMENT_PROBE_PATIENCE;
 	options.logger = attachment_note;
 	options.wait = attachment->wait;
 	options.wait_context = attachment->wait_context;
