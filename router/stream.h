@@ -75,6 +75,9 @@ void stream_check_recording(struct router *router);
  * turn has not come; UINT64_MAX: there are none. */
 uint64_t stream_wake(struct router *router);
 
+/* Text: what may go on in the next line is taken as it is. */
+void stream_finish_line(struct router *router);
+
 /* Recordings: bytes that the events of one slot can come to in a ring. */
 size_t stream_slot_room(const struct router *router);
 
