@@ -279,7 +279,8 @@ static void on_resumed(struct router *router, struct consumer *consumer, struct 
 {
 	if (consumer->flags & ATTACH_RESUME) {
 		consumer->flags &= ~(uint32_t)ATTACH_RESUME;
-		outlet_gap(&consumer->outlet, consumer->seen_time);
+		/* Nobody is awaited any more: what came meanwhile was not kept for it, or not even recorded. */
+		outlet_gap(&consumer->outlet, consumer->seen_time, router->awaited ? 0 : router_now());
 		fanout_touch(&router->fanout, &consumer->outlet);
 		router_returned(router);
 	}

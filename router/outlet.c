@@ -93,6 +93,10 @@ static bool write_losses(struct outlet *outlet)
 	if (outlet->gap_due) {
 		struct record_lost gap = { .cpu = RECORD_CPU_NONE, .from = outlet->gap_time, .to = outlet->gap_time };
 
+		if (outlet->gap_until) {
+			gap.count = LOST_COUNT_UNKNOWN;
+			gap.to = outlet->gap_until;
+		}
 		if (!write_record(outlet, RECORD_GAP, outlet->gap_time, 0, &gap, sizeof(gap)))
 			return false;
 		outlet->gap_due = false;
@@ -206,7 +210,9 @@ static void record_gone(void *context, const struct record_header *record)
 		merge_lost(&outlet->lost[lost.source], &lost);
 		break;
 	case RECORD_GAP:
+		memcpy(&lost, payload, sizeof(lost));
 		outlet->gap_time = record->time;
+		outlet->gap_until = lost.count == LOST_COUNT_UNKNOWN ? lost.to : 0;
 		outlet->gap_due = true;
 		break;
 	case RECORD_CLOCK:
@@ -291,9 +297,10 @@ void outlet_clock(struct outlet *outlet, const struct record_clock *clock)
 	set_due(outlet);
 }
 
-void outlet_gap(struct outlet *outlet, uint64_t time)
+void outlet_gap(struct outlet *outlet, uint64_t time, uint64_t until)
 {
 	outlet->gap_time = time;
+	outlet->gap_until = until;
 	outlet->gap_due = true;
 	set_due(outlet);
 }

@@ -71,7 +71,7 @@ struct outlet {
 	struct outlet_throttled throttled[OUTLET_THROTTLED_MAX];
 	uint32_t throttled_count;
 	bool clock_known, gap_due, end_due, ended;
-	uint64_t gap_time;
+	uint64_t gap_time, gap_until;
 	struct record_clock clock;
 	struct record_end end;
 };
@@ -99,9 +99,10 @@ void outlet_lost(struct outlet *outlet, enum lost_source source, uint32_t cpu, u
 /* An event of this place in the merged order found no room. */
 void outlet_lost_at(struct outlet *outlet, uint64_t time, uint32_t cpu);
 void outlet_clock(struct outlet *outlet, const struct record_clock *clock);
-/* The router was restarted; the consumer goes on at this time. What the gap cost beyond what is told as lost
- * elsewhere is nothing: no slot was given back before its events were published. */
-void outlet_gap(struct outlet *outlet, uint64_t time);
+/* The router was restarted; the consumer goes on at this time (ns). `until` is 0 where it came back in time: then the gap cost
+ * nothing beyond what is told as lost elsewhere, since no slot was given back before its events were published. Otherwise the
+ * stream had gone on without it, and nobody knows how much it missed up to then. */
+void outlet_gap(struct outlet *outlet, uint64_t time, uint64_t until);
 /* Marks of flushes that may still have to be written. */
 uint32_t outlet_flushes(struct outlet *outlet);
 /* A flush mark; the caller keeps to OUTLET_FLUSHES_MAX. */

@@ -77,6 +77,28 @@ class Restart(harness.TestCase):
         self.assertEqual(process.wait().status, 0)
         self.assertEqual(self.session.stop(), (0, 0))
 
+    def test_who_comes_back_too_late_is_told_that_it_missed_events(self):
+        process, gate = self.consumer("late", "--on-loss", "report")
+        process.signal(signal.SIGSTOP)
+        self.restart()
+        deadline = time.monotonic() + harness.PATIENCE
+        while "did not come back" not in self.session.router.err:
+            self.assertLess(time.monotonic(), deadline, self.session.router.err)
+            time.sleep(0.01)
+        process.signal(signal.SIGCONT)
+        self.await_return([process], 1)
+        first = (1 << 28) + os.getpid() % 128 * 100
+        self.assertEqual(self.work(first, 100).wait(), 0)
+        gate.open()
+        result = process.wait()
+        self.check_ended(result)
+        gap, = [r for r in result.records if r["kind"] == "gap"]
+        self.assertEqual((gap["count"], gap["at_least"]), (None, 0))
+        self.assertLess(gap["from"], gap["to"])
+        wanted = range(first, first + 100)
+        self.assertEqual(self.numbers(result, wanted), list(wanted))
+        self.assertEqual(self.session.stop(), (0, 0))
+
     def test_every_event_once(self):
         # Numbers of our own: others on the machine may make the same calls.
         count = harness.scaled(COUNT)

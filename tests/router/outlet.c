@@ -293,7 +293,12 @@ static void find(struct fixture *f, struct found *found)
 		assert_int_equal(r, 1);
 		found->ended_last = record->kind == RECORD_END;
 		found->events += record->kind == RECORD_EVENT;
-		found->gaps += record->kind == RECORD_GAP;
+		if (record->kind == RECORD_GAP) {
+			memcpy(&lost, record + 1, sizeof(lost));
+			assert_true(lost.count == LOST_COUNT_UNKNOWN);
+			assert_int_equal(lost.to, 2);
+			found->gaps++;
+		}
 		found->clocks += record->kind == RECORD_CLOCK;
 		found->marks += record->kind == RECORD_FILTER;
 		found->ends += record->kind == RECORD_END;
@@ -320,7 +325,7 @@ static void only_events_are_overwritten(void **state)
 	uint64_t kernel = 0;
 
 	f->outlet.event_gone = count_gone;
-	outlet_gap(&f->outlet, 1);
+	outlet_gap(&f->outlet, 1, 2);
 	outlet_clock(&f->outlet, &clock);
 	outlet_filter(&f->outlet, TRACE, 1, 1);
 	for (uint64_t n = 0; n < 10000; n++) {
