@@ -161,7 +161,7 @@ class Ledger(harness.TestCase):
     def check_consumer(self, name, result, seen, came, session):
         trace, told = result["trace"], result["told"]
         print(f"{name}: {trace}, told {told}")
-        self.assertEqual([result[k] for k in ("twice", "disordered", "late", "uncounted")], [0, 0, 0, 0])
+        self.assertEqual([result[k] for k in ("twice", "disordered", "late")], [0, 0, 0])
         # By its own eyes and by its stream.
         self.assertEqual(result["came"], seen.count(1))
         self.assertEqual(trace["delivered"], result["came"])
@@ -172,7 +172,11 @@ class Ledger(harness.TestCase):
         self.assertEqual(trace["filtered"], came[TOTAL // 4:].count(1) if "filtered" in name else 0)
         self.assertEqual(int.from_bytes(seen, "little") & ~int.from_bytes(came, "little"), 0, "saw what nobody else did")
         # By what was made.
-        self.assertEqual(told["kernel"], session["lost_kernel"])
+        if result["uncounted"]:
+            # A sub-buffer that was full to its last bytes has no room for the kernel's count: then the stream says "at least".
+            self.assertLess(told["kernel"], session["lost_kernel"])
+        else:
+            self.assertEqual(told["kernel"], session["lost_kernel"])
         self.assertEqual(result["session"]["lost_kernel"], session["lost_kernel"])
         self.check_session(result["session"])
 
