@@ -554,8 +554,9 @@ static int files_trace_calls(struct files_state *state)
 static int files_trace_kernel_names(struct files_state *state)
 {
 	static const struct tfan_shape name = TFAN_SHAPE(struct files_fetched, files_one_name);
-	/* struct filename: the text, and where it was copied from. */
+	/* struct filename: the text and, until a kernel whose copies are made by do_getname, where it was copied from. */
 	static const char *const places[] = {
+		"kretprobe:do_getname " FILES_FETCH(0, "$arg1", "+0(+0($retval))"),
 		"kretprobe:getname_flags " FILES_FETCH(0, "+8($retval)", "+0(+0($retval))"),
 		"kretprobe:getname_flags.part.0 " FILES_FETCH(0, "+8($retval)", "+0(+0($retval))"),
 	};
@@ -566,6 +567,9 @@ static int files_trace_kernel_names(struct files_state *state)
 		if (r < 0 && !observer_may_do_without(state->watch, r))
 			return r;
 		state->from_kernel |= r == 0;
+		/* The others would tell again what the first has. */
+		if (r == 0 && i == 0)
+			break;
 	}
 	if (!state->from_kernel)
 		return r;
