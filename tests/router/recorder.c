@@ -111,7 +111,7 @@ static void test_what_was_committed(void **state)
 	recorder_start(&f.recorder);
 	add_page(&f, 0);
 	recorder_flush(&f.recorder);
-	assert_int_equal(size_of(&f), head + 16 + 8 * EVENTS);
+	assert_int_equal(size_of(&f), head + 16 + 8L * EVENTS);
 	assert_int_equal(recorder_finish(&f.recorder), 0);
 	(void)fclose(f.file);
 
@@ -120,7 +120,7 @@ static void test_what_was_committed(void **state)
 	recorder_start(&f.recorder);
 	add_page(&f, 3U << 30);
 	recorder_flush(&f.recorder);
-	assert_int_equal(size_of(&f), head + 16 + 8 * EVENTS + 8);
+	assert_int_equal(size_of(&f), head + 16 + 8L * EVENTS + 8);
 	assert_int_equal(recorder_finish(&f.recorder), 0);
 	(void)fclose(f.file);
 }
@@ -128,7 +128,7 @@ static void test_what_was_committed(void **state)
 /* Each event is in the file or counted: of a frame that is there in part, of those behind it, and of all that come later. */
 static void test_a_file_that_takes_no_more(void **state)
 {
-	const off_t frame = sizeof(struct recording_frame) + sizeof(struct pool_entry) + 16 + 8 * EVENTS;
+	const off_t frame = sizeof(struct recording_frame) + sizeof(struct pool_entry) + 16 + 8L * EVENTS;
 	const rlim_t limit = sizeof(struct recording_header) + 2 * (rlim_t)frame + 1;
 	struct rlimit before, less;
 	struct file f;
@@ -147,7 +147,7 @@ static void test_a_file_that_takes_no_more(void **state)
 	add_note(&f, POOL_FLUSH);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_int_equal(f.recorder.error, -EFBIG);
-	assert_int_equal(f.recorder.unrecorded, 8 * EVENTS);
+	assert_int_equal(f.recorder.unrecorded, 8L * EVENTS);
 	add_page(&f, 0);
 	assert_int_equal(f.recorder.unrecorded, 9 * EVENTS);
 	assert_int_equal(recorder_finish(&f.recorder), -EFBIG);
