@@ -85,7 +85,7 @@ void raw_begin(struct raw *raw);
 int raw_drain(struct raw *raw, uint64_t time);
 
 /* How long the next loaded sweep may wait, in ns: the interval; longer after one that moved much in the `span` since the
- * one before, but never until much of a CPU's buffer is full. */
+ * one before, at most twice that, and never until much of a CPU's buffer is full. */
 uint64_t raw_pace(const struct raw *raw, uint64_t span);
 
 /* The loop's callback for finished reads; `context` is the struct raw. */

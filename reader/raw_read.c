@@ -379,6 +379,9 @@ uint64_t raw_pace(const struct raw *raw, uint64_t span)
 	if (most <= 2)
 		return raw->base.interval;
 	wait = span / (most - 2) * moved;
+	/* How much comes is known for the last span only: what lasted for a moment must not cost a long wait. */
+	if (wait > 2 * span)
+		wait = 2 * span;
 	if (wait > PACE_MOST)
 		wait = PACE_MOST;
 	return wait > raw->base.interval ? wait : raw->base.interval;

@@ -236,7 +236,8 @@ static void decide(struct raw *raw, uint64_t time, bool empty, bool told)
 	} else if (raw->loaded && raw->moved && may_try(raw)) {
 		try_waiting(raw, time);
 	} else if (raw->loaded ? raw->moved > 0 : !is_sparse(raw)) {
-		go_loaded(raw, time + raw_pace(raw, span));
+		/* A span in which the reader slept tells nothing of what comes now. */
+		go_loaded(raw, time + (raw->loaded ? raw_pace(raw, span) : raw->base.interval));
 	} else {
 		raw->patience = 0;
 		go_idle(raw, LOOP_NEVER);

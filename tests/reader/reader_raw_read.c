@@ -189,6 +189,9 @@ static void test_pace(void **state)
 	assert_int_equal(raw_pace(&bench->raw, 4 * ms), 8 * ms);
 	assert_int_equal(raw_pace(&bench->raw, 10 * ms), 16 * ms);
 	assert_int_equal(raw_pace(&bench->raw, 1 * ms), 4 * ms);
+	bench->cpus[1].taken = 2 + 2;
+	assert_int_equal(raw_pace(&bench->raw, 4 * ms), 8 * ms);
+	bench->cpus[1].taken = 2 + 8;
 	instance.buffer_size = 80 * SUBBUF;
 	assert_int_equal(raw_pace(&bench->raw, 4 * ms), 5 * ms);
 	bench->raw.base.interval = 100 * ms;
