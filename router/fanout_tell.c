@@ -1,0 +1,240 @@
+/* How an event is told to those whose it is: which traces take it, and its record in each one's ring. */
+#include "router/fanout_parts.h"
+
+#include "base/checked.h"
+#include "router/filter.h"
+
+#include <string.h>
+
+#define CACHE_LINE 64
+
+/* The kernel's enum trace_flag_type. */
+#define FLAG_HARDIRQ 0x08
+#define FLAG_SOFTIRQ 0x10
+#define FLAG_NMI     0x40
+
+/* Both records get their room at once, so that a consumer has both or none. */
+void fanout_tell_stacked(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+{
+	fanout_tell_with(fanout, trace, view, stacks_size(&fanout->stacks, trace->stacks));
+}
+
+/* What is known of the process of an event; *ret_exe and *ret_group are texts that belong behind it, or NULL. */
+static struct record_process process_of(struct fanout *fanout, const struct event_view *view, const char **ret_exe,
+	const char **ret_group)
+{
+	const struct task *task = tasks_find(&fanout->tasks, view->pid, view->time);
+	const struct process *process = task ? task->process : NULL;
+	struct record_process record = { .pid = -1, .parent = -1 };
+
+	*ret_exe = *ret_group = NULL;
+	if (!process)
+		return record;
+	record = (struct record_process){
+		.flags = PROCESS_KNOWN | (tasks_is_proven(&fanout->tasks, task) ? PROCESS_PROVEN : 0) |
+			(task->flags & TASK_IDS ? PROCESS_HAS_IDS : 0) |
+			(tasks_ids_proven(&fanout->tasks, task, view->time) ? PROCESS_IDS_PROVEN : 0) |
+			(process->flags & PROCESS_KERNEL ? PROCESS_IS_KERNEL : 0),
+		.pid = process->pid,
+		.parent = tasks_parent(&fanout->tasks, process),
+		.uid = task->ids.uid,
+		.euid = task->ids.euid,
+		.suid = task->ids.suid,
+		.gid = task->ids.gid,
+		.egid = task->ids.egid,
+		.start = process->start,
+		.cgroup = process->cgroup,
+		.exe_size = process->exe ? process->exe->size : 0,
+		.cgroup_size = process->cgroup_path ? process->cgroup_path->size : 0,
+	};
+	*ret_exe = process->exe ? process->exe->bytes : NULL;
+	*ret_group = process->cgroup_path ? process->cgroup_path->bytes : NULL;
+	return record;
+}
+
+/* The same record with a struct record_process behind the payload. */
+static void tell_detailed(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+{
+	const char *exe, *group;
+	const struct record_process process = process_of(fanout, view, &exe, &group);
+	struct event_view longer = *view;
+	const uint32_t more = trace->stacks ? stacks_size(&fanout->stacks, trace->stacks) : 0;
+	uint64_t delivered = trace->ledger.delivered;
+	uint8_t *behind;
+
+	/* What is written behind it goes through the cache. */
+	fanout->last_told = NULL;
+	longer.flags |= RECORD_PROCESS;
+	longer.size = (uint32_t)align_up(view->size + sizeof(process) + process.exe_size + process.cgroup_size, RECORD_ALIGN);
+	fanout_tell(fanout, trace, &longer);
+	if (trace->ledger.delivered == delivered)
+		return;
+	/* Written to where the ring's next record will begin, with that of its stacks. */
+	behind = trace->outlet->ring.at - more - (longer.size - view->size);
+	memcpy(behind, &process, sizeof(process));
+	if (exe)
+		memcpy(behind + sizeof(process), exe, process.exe_size);
+	if (group)
+		memcpy(behind + sizeof(process) + process.exe_size, group, process.cgroup_size);
+}
+
+static void tell_one(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+{
+	if (trace->detailed)
+		tell_detailed(fanout, trace, view);
+	else
+		fanout_tell(fanout, trace, view);
+}
+
+/* ---- telling later ---- */
+
+/* Between two events of a ring come those of others, so no processor foresees where the next one goes, and with many rings it is
+ * in no near cache. So in so many steps, so many events apart, the trace is fetched, its outlet, and the place in the ring. */
+#define AHEAD_STEP 5
+
+static void ahead_tell(struct fanout *fanout)
+{
+	const struct fanout_ahead *oldest = &fanout->ahead[fanout->ahead_first++ % FANOUT_AHEAD];
+
+	tell_one(fanout, oldest->trace, &oldest->view);
+}
+
+void fanout_catch_up(struct fanout *fanout)
+{
+	while (fanout->ahead_first != fanout->ahead_end)
+		ahead_tell(fanout);
+}
+
+/* The trace takes the event of ahead_view. */
+static void put_off(struct fanout *fanout, struct trace *trace)
+{
+	const uint32_t last = fanout->ahead_end++, waiting = last - fanout->ahead_first;
+
+	fanout->ahead[last % FANOUT_AHEAD].trace = trace;
+	__builtin_prefetch(trace, 1);
+	if (waiting >= AHEAD_STEP)
+		__builtin_prefetch(fanout->ahead[(last - AHEAD_STEP) % FANOUT_AHEAD].trace->outlet, 1);
+	if (waiting >= 2 * AHEAD_STEP) {
+		const uint8_t *place = fanout->ahead[(last - 2 * AHEAD_STEP) % FANOUT_AHEAD].trace->outlet->ring.at;
+
+		__builtin_prefetch(place, 1);
+		__builtin_prefetch(place + CACHE_LINE, 1);
+	}
+	if (waiting + 1 == FANOUT_AHEAD - 1)
+		ahead_tell(fanout);
+}
+
+/* What is known of the process of an event's thread, be it proven or guessed. */
+static void add_process(struct fanout *fanout, const struct event_view *view, struct filter_event *event)
+{
+	const struct task *task = tasks_find(&fanout->tasks, view->pid, view->time);
+	const struct process *process = task ? task->process : NULL;
+
+	/* What a CPU does when there is nothing to do is in no table. */
+	if (view->pid == 0)
+		event->facts |= FILTER_TGID;
+	if (!process)
+		return;
+	event->facts |= FILTER_TGID | (task->flags & TASK_IDS ? FILTER_UID | FILTER_GID : 0) | (process->exe ? FILTER_EXE : 0) |
+			(process->cgroup_path ? FILTER_CGROUP : 0);
+	event->tgid = process->pid;
+	event->uid = task->ids.uid;
+	event->gid = task->ids.gid;
+	event->exe = process->exe ? process->exe->bytes : NULL;
+	event->cgroup = process->cgroup_path ? process->cgroup_path->bytes : NULL;
+}
+
+static struct filter_event filter_event_of(struct fanout *fanout, const struct route *route, const struct event_view *view)
+{
+	struct filter_event event = {
+		.payload = view->payload,
+		.size = view->payload_size,
+		.facts = FILTER_TID | (view->cpu != RECORD_CPU_NONE ? FILTER_CPU : 0) | (view->flags & RECORD_COMM ? FILTER_COMM : 0),
+		.tid = view->pid,
+		.cpu = view->cpu,
+		.comm = view->comm,
+	};
+
+	if (__builtin_expect((route->facts & FILTER_PROCESS) != 0, 0))
+		add_process(fanout, view, &event);
+	return event;
+}
+
+/* What an interrupt does is not the business of whom it interrupts: a packet of another's, say. What can't be known
+ * counts as one. */
+static bool in_interrupt(const struct route *route, const struct event_view *view)
+{
+	const struct text_piece *flags = view->line ? &view->line->flags : NULL;
+	const uint8_t *payload = view->payload;
+
+	if (flags)
+		return flags->size < 3 || memchr("hHsZz", flags->at[2], 5);
+	return route->flags_offset >= view->payload_size || payload[route->flags_offset] & (FLAG_HARDIRQ | FLAG_SOFTIRQ | FLAG_NMI);
+}
+
+/* Whatever its filter says, a trace of the owner's processes sees nothing else; what isn't proven to be the owner's
+ * isn't. */
+static __attribute__((noinline)) void tell_owners(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	const struct task *task = tasks_find(&fanout->tasks, view->pid, view->time);
+	const struct filter_event event = filter_event_of(fanout, route, view);
+
+	/* A line that may be forged names any process. */
+	if (view->flags & RECORD_SUSPECT)
+		return;
+	for (uint32_t i = 0; i < route->owned_count; i++) {
+		struct trace *trace = route->owned[i];
+
+		if (!tasks_owner(&fanout->tasks, task, view->time, trace->owner) || (!trace->in_task && in_interrupt(route, view)))
+			continue;
+		if (!trace->filter || filter_match(trace->filter, &event))
+			tell_one(fanout, trace, view);
+	}
+}
+
+static __attribute__((noinline)) void tell_filtered(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	const struct filter_event event = filter_event_of(fanout, route, view);
+	void *const *users;
+	size_t count;
+
+	if (route->lone) {
+		if (!filter_match(route->lone->filter, &event))
+			return;
+		fanout_catch_up(fanout);
+		tell_one(fanout, route->lone, view);
+		return;
+	}
+	count = filter_index_match(route->index, &event, &users);
+	if (count == 1 && view == fanout_ahead_view(fanout)) {
+		put_off(fanout, users[0]);
+		return;
+	}
+	if (count)
+		fanout_catch_up(fanout);
+	for (size_t i = 0; i < count; i++)
+		tell_one(fanout, users[i], view);
+}
+
+void fanout_tell_special(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	if (route->detailed_count)
+		fanout_catch_up(fanout);
+	for (uint32_t i = 0; i < route->detailed_count; i++)
+		tell_detailed(fanout, route->detailed[i], view);
+	if (route->index)
+		tell_filtered(fanout, route, view);
+}
+
+void fanout_tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
+{
+	if (route->changing)
+		fanout_traces_settle(route, view->time, view->cpu);
+	route->told++;
+	for (uint32_t i = 0; i < route->plain_count; i++)
+		fanout_tell(fanout, route->plain[i], view);
+	if (route->special)
+		fanout_tell_special(fanout, route, view);
+	if (route->owned_count)
+		tell_owners(fanout, route, view);
+}
