@@ -4,6 +4,7 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "router/answer.h"
+#include "router/consumer_filter.h"
 #include "router/consumer_status.h"
 #include "router/consumer_traces.h"
 #include "router/kept.h"
