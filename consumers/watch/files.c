@@ -6,9 +6,9 @@
  * beginning on: current folders through fork and chdir, descriptors through open. */
 #include "consumers/watch/observer.h"
 
+#include "consumers/watch/descriptor.h"
 #include "consumers/watch/file_call.h"
 #include "consumers/watch/path.h"
-#include "consumers/watch/proc.h"
 #include "consumers/watch/table.h"
 #include "consumers/watch/task.h"
 #include "consumers/watch/tree.h"
@@ -20,10 +20,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define FILES_THREADS     16384 /* that are inside a call at a time */
-#define FILES_DESCRIPTORS 65536
-#define FILES_NAMES       4 /* of one call; with library calls inside others there may be more than two */
-#define FILES_SITES       64
+#define FILES_THREADS 16384 /* that are inside a call at a time */
+#define FILES_NAMES   4 /* of one call; with library calls inside others there may be more than two */
+#define FILES_SITES   64
 
 struct files_site {
 	struct files_state *files;
@@ -46,15 +45,11 @@ struct files_call {
 	unsigned int next;
 };
 
-struct files_descriptor {
-	struct table_entry entry; /* by table and descriptor */
-	char *path;
-};
-
 struct files_state {
 	struct watch *watch;
-	struct table calls, descriptors;
+	struct table calls;
 	struct task_set tasks;
+	struct descriptor_set descriptors;
 	struct tree tree;
 	struct files_site entries[FILES_SITES];
 	bool from_kernel;     /* names are the kernel's, in the order entry, names, return */
@@ -177,50 +172,6 @@ static void files_created(void *context, const struct tfan_event *event, const v
 
 /* ---- paths ---- */
 
-static void files_descriptor_release(struct table_entry *entry)
-{
-	free(((struct files_descriptor *)entry)->path);
-	free(entry);
-}
-
-static uint64_t files_descriptor_key(struct files_state *state, int thread, int fd)
-{
-	return task_files(&state->tasks, thread) << 32 | (uint32_t)fd;
-}
-
-/* Without a path, nothing is known of it from here on. */
-static void files_keep_descriptor(struct files_state *state, int thread, int fd, const char *path)
-{
-	uint64_t key = files_descriptor_key(state, thread, fd);
-	struct files_descriptor *descriptor = path ? calloc(1, sizeof(*descriptor)) : NULL;
-
-	if (descriptor)
-		descriptor->path = strdup(path);
-	if (descriptor && descriptor->path) {
-		table_put(&state->descriptors, key, &descriptor->entry);
-		return;
-	}
-	free(descriptor);
-	table_remove(&state->descriptors, key);
-}
-
-/* What was opened as this descriptor, or, of one that was there before, what /proc says. The caller's to free. */
-static char *files_descriptor_path(struct files_state *state, int thread, int fd)
-{
-	const struct files_descriptor *known =
-		(const struct files_descriptor *)table_find(&state->descriptors, files_descriptor_key(state, thread, fd));
-	char name[32], *path;
-
-	if (known)
-		return strdup(known->path);
-	(void)snprintf(name, sizeof(name), "fd/%d", fd);
-	path = proc_link(thread, name);
-	if (path && path[0] == '/')
-		return path;
-	free(path);
-	return NULL;
-}
-
 static const char *files_name(const struct files_call *call, int argument)
 {
 	uint64_t pointer = argument >= 0 ? (uint64_t)call->argument[argument] : 0;
@@ -274,7 +225,7 @@ static struct files_path files_said(struct files_state *state, const struct file
 		const char *folder = fd == AT_FDCWD ? task_folder(&state->tasks, thread) : NULL;
 
 		found.base = fd == AT_FDCWD ? "cwd" : "descriptor";
-		base = folder ? strdup(folder) : fd == AT_FDCWD ? NULL : files_descriptor_path(state, thread, fd);
+		base = folder ? strdup(folder) : fd == AT_FDCWD ? NULL : descriptor_path(&state->descriptors, thread, fd);
 	}
 	found.path = path_resolve(base, name);
 	free(base);
@@ -338,7 +289,7 @@ static void files_opened(struct files_state *state, const struct tfan_event *eve
 	struct watch_record record;
 	const char *new = NULL;
 
-	files_keep_descriptor(state, thread, fd, path.path);
+	descriptor_keep(&state->descriptors, thread, fd, path.path);
 	if (flags & O_CREAT && files_inside(state, &path))
 		new = files_new(state, call, path.path, flags);
 	if (new) {
@@ -421,7 +372,7 @@ static struct files_path files_subject(struct files_state *state, const struct f
 		return files_path(state, call, thread, row->dir, row->path);
 	if (row->fd < 0)
 		return path;
-	path.path = files_descriptor_path(state, thread, (int)call->argument[row->fd]);
+	path.path = descriptor_path(&state->descriptors, thread, (int)call->argument[row->fd]);
 	state->unresolved += !path.path;
 	return path;
 }
@@ -446,18 +397,6 @@ static void files_went(struct files_state *state, const struct tfan_event *event
 	if (path.path)
 		task_set_folder(&state->tasks, tfan_event_pid(event), path.path, tfan_event_time(event));
 	free(path.path);
-}
-
-static void files_doubled(struct files_state *state, const struct tfan_event *event, const struct files_call *call, int fd)
-{
-	int thread = tfan_event_pid(event);
-	uint64_t from = files_descriptor_key(state, thread, (int)call->argument[call->call->fd]);
-	const struct files_descriptor *known = (const struct files_descriptor *)table_find(&state->descriptors, from);
-	char *path = known ? strdup(known->path) : NULL;
-
-	if (from != files_descriptor_key(state, thread, fd))
-		files_keep_descriptor(state, thread, fd, path);
-	free(path);
 }
 
 static void files_happened(struct files_state *state, const struct tfan_event *event, const struct files_call *call, int64_t result)
@@ -494,7 +433,7 @@ static void files_happened(struct files_state *state, const struct tfan_event *e
 		files_went(state, event, call);
 		break;
 	case FILE_DUP:
-		files_doubled(state, event, call, (int)result);
+		descriptor_copy(&state->descriptors, tfan_event_pid(event), (int)call->argument[row->fd], (int)result);
 		break;
 	}
 }
@@ -650,8 +589,7 @@ static int files_open(struct watch *watch, const char *folder, int *ret_folder_e
 	if (r < 0)
 		return r;
 	if (table_init(&state->calls, FILES_THREADS, files_call_release) < 0 ||
-		table_init(&state->descriptors, FILES_DESCRIPTORS, files_descriptor_release) < 0 ||
-		task_set_init(&state->tasks, true) < 0)
+		task_set_init(&state->tasks, true) < 0 || descriptor_set_init(&state->descriptors, &state->tasks) < 0)
 		return -ENOMEM;
 	return files_trace(state);
 }
@@ -676,7 +614,7 @@ static void files_close(void *context)
 	if (state->nameless || state->unresolved)
 		observer_note(state->watch, text);
 	table_free(&state->calls);
-	table_free(&state->descriptors);
+	descriptor_set_free(&state->descriptors);
 	task_set_free(&state->tasks);
 	tree_free(&state->tree);
 	free(state);
@@ -689,7 +627,7 @@ static void files_lost(void *context)
 	struct files_state *state = context;
 
 	table_clear(&state->calls);
-	table_clear(&state->descriptors);
+	descriptor_set_forget(&state->descriptors);
 	task_set_forget(&state->tasks);
 	tree_forget(&state->tree);
 }
