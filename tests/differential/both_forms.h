@@ -82,4 +82,11 @@ void both_forms_read_text(struct both_forms *both, const char *file, struct both
 void both_forms_read_raw(struct both_forms *both, uint32_t cpu, struct both_events *ret);
 void both_events_release(struct both_events *events);
 
+/* What is known of an event beforehand; `n` counts the events of its kind. */
+typedef void both_truth_fn(const struct schema *schema, const struct both_event *event, size_t n);
+
+/* Every event of every CPU, in both forms: the same number, in the same order, field by field. Those of the kind `name` are
+ * looked at by `truth`, if given, on the one CPU where they were made. Returns the number of all. */
+size_t both_forms_compare(struct both_forms *both, const char *name, both_truth_fn *truth);
+
 #endif

@@ -21,8 +21,6 @@
 #include <linux/membarrier.h>
 #include <cmocka.h>
 
-#include "tests/support/text_show.h"
-
 /* Registers of the first four arguments of a function. */
 #if defined(__x86_64__)
 #define A0 "%di"
@@ -51,197 +49,6 @@ static uint64_t probed_numbers(uint64_t value, const uint8_t *bytes)
 {
 	__asm__ volatile("" : : "r"(value), "r"(bytes) : "memory");
 	return ~value;
-}
-
-/* ---- the comparison ---- */
-
-static bool same_bytes(const struct schema *text, const struct schema_field *f, const struct both_event *a,
-	const struct schema *raw, const struct schema_field *g, const struct both_event *b)
-{
-	const uint8_t *x, *y;
-	size_t x_size, y_size;
-
-	assert_int_equal(schema_read_bytes(text, f, a->payload, a->size, &x, &x_size), 0);
-	assert_int_equal(schema_read_bytes(raw, g, b->payload, b->size, &y, &y_size), 0);
-	if (f->kind == SCHEMA_STRING) {
-		/* The kernel prints a marker's last newline as the line's end. */
-		if (g->place == SCHEMA_TAIL && y_size && y[y_size - 1] == '\n')
-			y_size--;
-		return x_size == y_size && memcmp(x, y, x_size) == 0;
-	}
-	for (size_t i = 0; i < f->count; i++) {
-		uint64_t v, w;
-
-		if (schema_read_element(text, f, a->payload, a->size, i, &v) ||
-			schema_read_element(raw, g, b->payload, b->size, i, &w) || v != w)
-			return false;
-	}
-	return true;
-}
-
-static void fail_of_field(struct both_kind *kind, const char *name, const struct both_event *text, const struct both_event *raw)
-{
-	static struct text_show a, b;
-
-	fail_msg("%s, field %s\n  text: %s\n  raw:  %s", kind->event->name, name,
-		text_show(&a, &kind->text, text->payload, text->size),
-		text_show(&b, &kind->event->schema, raw->payload, raw->size));
-}
-
-static int read_value(const struct schema *schema, const struct schema_field *field, const struct both_event *event,
-	uint64_t *ret)
-{
-	const uint8_t *bytes;
-	size_t size;
-
-	*ret = 0;
-	if (field->kind == SCHEMA_INTEGER)
-		return schema_read_integer(schema, field, event->payload, event->size, ret);
-	return schema_read_bytes(schema, field, event->payload, event->size, &bytes, &size);
-}
-
-/* False: the text has no value of it. */
-static bool compare_field(struct both_kind *kind, const struct schema_field *f, const struct both_event *text,
-	const struct both_event *raw)
-{
-	const struct schema *binary = &kind->event->schema;
-	const char *name = schema_string(&kind->text, f->name);
-	int at = schema_find(binary, name);
-	const struct schema_field *g;
-	uint64_t v, w;
-	bool same;
-	int r;
-
-	assert_true(at >= 0);
-	g = &binary->fields[at];
-	r = read_value(&kind->text, f, text, &v);
-	/* What a probe could not read neither form has. */
-	if (read_value(binary, g, raw, &w) == -ENODATA) {
-		assert_int_equal(r, -ENODATA);
-		kind->compared++;
-		return true;
-	}
-	if (r == -ENODATA) {
-		kind->absent++;
-		return false;
-	}
-	assert_int_equal(r, 0);
-	if (f->kind == SCHEMA_INTEGER)
-		same = read_value(binary, g, raw, &w) == 0 && v == w;
-	else
-		same = same_bytes(&kind->text, f, text, binary, g, raw);
-	if (!same)
-		fail_of_field(kind, name, text, raw);
-	kind->compared++;
-	return true;
-}
-
-/* Kinds whose text has words in the place of numbers: their lines are compared with what the print format makes of the
- * bytes, from behind what is another text each time (hashed pointers). */
-static const struct {
-	const char *name, *from;
-} printed_kinds[] = {
-	{ "sched_switch", "prev_comm=" },
-	{ "softirq_raise", "vec=" },
-	{ "mm_page_alloc", "order=" },
-};
-
-static bool is_printed(const struct both_kind *kind, size_t *ret)
-{
-	for (*ret = 0; *ret < ARRAY_SIZE(printed_kinds); (*ret)++)
-		if (strcmp(kind->event->name, printed_kinds[*ret].name) == 0)
-			return true;
-	return false;
-}
-
-static void compare_lines(struct both_kind *kind, size_t row, const struct both_event *text, const struct both_event *raw)
-{
-	const char *from = printed_kinds[row].from;
-	const struct schema_field *last = &kind->text.fields[kind->text.header->field_count - 1];
-	char *printed = NULL, line[1024];
-	const uint8_t *bytes;
-	size_t size;
-
-	assert_int_equal(schema_read_bytes(&kind->text, last, text->payload, text->size, &bytes, &size), 0);
-	assert_true(size < sizeof(line));
-	(void)snprintf(line, sizeof(line), "%.*s", (int)size, (const char *)bytes);
-	assert_int_equal(catalog_print(both.catalog, kind->event, raw->payload, raw->size, &printed), 0);
-	assert_non_null(strstr(line, from));
-	assert_non_null(strstr(printed, from));
-	assert_string_equal(strstr(line, from), strstr(printed, from));
-	free(printed);
-	kind->printed++;
-}
-
-static void compare_event(const struct both_event *text, const struct both_event *raw)
-{
-	struct both_kind *kind;
-	bool whole = true;
-	size_t row;
-
-	if (!raw || !raw->kind) {
-		fail_msg("in raw there is no event like this %s", text->kind->name);
-		return;
-	}
-	assert_string_equal(text->kind->name, raw->kind->name);
-	/* Printed microseconds are rounded. */
-	assert_int_equal(text->time / 1000, (raw->time + 500) / 1000);
-	kind = raw->kind->user;
-	for (uint32_t i = 0; i + 1 < kind->text.header->field_count; i++)
-		whole &= compare_field(kind, &kind->text.fields[i], text, raw);
-	if (!whole && is_printed(kind, &row))
-		compare_lines(kind, row, text, raw);
-}
-
-/* What is known of an event beforehand; `n` counts the events of its kind. */
-typedef void truth_fn(const struct schema *schema, const struct both_event *event, size_t n);
-
-static void tell_truth(truth_fn *truth, const char *name, const struct both_event *text, const struct both_event *raw,
-	size_t *n)
-{
-	const struct both_kind *kind = raw->kind->user;
-
-	if (!truth || strcmp(raw->kind->name, name) != 0)
-		return;
-	truth(&kind->text, text, *n);
-	truth(&kind->event->schema, raw, *n);
-	(*n)++;
-}
-
-/* Every event of every CPU, in both forms: the same number, in the same order. Those of the kind `name` are looked at by
- * `truth`, if given, on the one CPU where they were made. Returns the number of all. */
-static size_t compare_all(const char *name, truth_fn *truth)
-{
-	struct both_events text = { 0 };
-	size_t compared = 0, known = 0;
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-
-	both_forms_read_text(&both, "trace", &text);
-	for (long cpu = 0; cpu < cpus; cpu++) {
-		struct both_events raw = { 0 };
-		size_t at = 0;
-
-		both_forms_read_raw(&both, (uint32_t)cpu, &raw);
-		for (size_t i = 0; i < text.count; i++) {
-			if (text.at[i].cpu != (uint32_t)cpu)
-				continue;
-			compare_event(&text.at[i], at < raw.count ? &raw.at[at] : NULL);
-			tell_truth(truth, name, &text.at[i], &raw.at[at], &known);
-			at++;
-		}
-		assert_int_equal(at, raw.count);
-		compared += at;
-		both_events_release(&raw);
-	}
-	both_events_release(&text);
-	for (size_t i = 0; i < both.kind_count; i++) {
-		const struct both_kind *kind = both.kinds[i];
-
-		if (kind->compared || kind->absent)
-			print_message("  %-28s %6u fields the same, %6u not in the text, %5u lines the same\n", kind->event->name,
-				kind->compared, kind->absent, kind->printed);
-	}
-	return compared;
 }
 
 static int set_up(void **state)
@@ -351,7 +158,7 @@ static void tracepoints_and_system_calls(void **state)
 		if (!both_forms_enable(&both, wanted[i][0], wanted[i][1]))
 			print_message("  this kernel has no %s:%s\n", wanted[i][0], wanted[i][1]);
 	both_forms_trace_child(&both, work_of_all_kinds);
-	assert_true(compare_all(NULL, NULL) > 100);
+	assert_true(both_forms_compare(&both, NULL, NULL) > 100);
 	/* An array of the kernel's, a __data_loc string, plain numbers. */
 	assert_true(both_forms_kind(&both, "sys_enter")->compared > 50);
 	assert_true(both_forms_kind(&both, "sched_process_exec")->compared >= 6);
@@ -484,7 +291,7 @@ static void strings_of_programs(void **state)
 		A2 ":x32 n8=" A2 ":s8 b=" A2 ":b4@1/32 ua=+0(" A3 "):x64[2] sa=+0(" A3 "):string[3] first=+0(+0(" A3 ")):string");
 	probe_in_program((uintptr_t)probed_strings, 'r', "returned", "r=$retval:s32 rx=$retval:x64");
 	both_forms_trace_child(&both, call_with_strings);
-	assert_int_equal(compare_all("strings", true_strings), 2 * (ARRAY_SIZE(hostile_strings) + 1));
+	assert_int_equal(both_forms_compare(&both, "strings", true_strings), 2 * (ARRAY_SIZE(hostile_strings) + 1));
 	assert_true(both_forms_kind(&both, "strings")->compared >= 11 * ARRAY_SIZE(hostile_strings));
 	assert_int_equal(both_forms_kind(&both, "strings")->absent, 0);
 	assert_int_equal(both_forms_kind(&both, "returned")->compared, 4 * (ARRAY_SIZE(hostile_strings) + 1));
@@ -501,7 +308,7 @@ static void long_strings_of_programs(void **state)
 #ifdef A0
 	probe_in_program((uintptr_t)probed_strings, 'p', "long", "s=+0(" A0 "):string n=" A1 ":u64");
 	both_forms_trace_child(&both, call_with_long_strings);
-	assert_int_equal(compare_all("long", true_long_strings), LONG_STRINGS);
+	assert_int_equal(both_forms_compare(&both, "long", true_long_strings), LONG_STRINGS);
 	assert_int_equal(both_forms_kind(&both, "long")->absent, 0);
 #else
 	skip();
@@ -519,7 +326,7 @@ static void numbers_of_programs(void **state)
 		"):x64[2] chars=+4(" A1 "):char[3] name=$comm constant=\\7:s16");
 	probe_in_program((uintptr_t)probed_numbers, 'r', "inverted", "r64=$retval:u64 rs=$retval:s16");
 	both_forms_trace_child(&both, call_with_numbers);
-	assert_int_equal(compare_all("numbers", true_numbers), 2 * ARRAY_SIZE(patterns));
+	assert_int_equal(both_forms_compare(&both, "numbers", true_numbers), 2 * ARRAY_SIZE(patterns));
 	assert_true(both_forms_kind(&both, "numbers")->compared >= 19 * ARRAY_SIZE(patterns));
 	assert_int_equal(both_forms_kind(&both, "numbers")->absent, 0);
 #else
@@ -533,7 +340,7 @@ static void returns_of_programs(void **state)
 #ifdef A0
 	probe_in_program((uintptr_t)probed_numbers, 'r', "inverted", "r64=$retval:u64 rs=$retval:s16 rx=$retval:x8");
 	both_forms_trace_child(&both, call_with_numbers);
-	assert_int_equal(compare_all("inverted", true_returns), ARRAY_SIZE(patterns));
+	assert_int_equal(both_forms_compare(&both, "inverted", true_returns), ARRAY_SIZE(patterns));
 	assert_int_equal(both_forms_kind(&both, "inverted")->absent, 0);
 #else
 	skip();
@@ -589,7 +396,7 @@ static void probes_in_the_kernel(void **state)
 	both_forms_probe(&both, "/kprobe_events", 'p', "opens", place, known);
 	both_forms_probe(&both, "/kprobe_events", 'r', "opened", place, "r=$retval:s32 rx=$retval:x64 r16=$retval:s16");
 	both_forms_trace_child(&both, open_files);
-	assert_int_equal(compare_all("opens", true_opens), 2 * ARRAY_SIZE(opened));
+	assert_int_equal(both_forms_compare(&both, "opens", true_opens), 2 * ARRAY_SIZE(opened));
 	assert_true(both_forms_kind(&both, "opens")->compared >= 10 * ARRAY_SIZE(opened));
 	assert_int_equal(both_forms_kind(&both, "opened")->compared, 3 * ARRAY_SIZE(opened));
 #else
@@ -685,7 +492,7 @@ static void masks_of_cpus(void **state)
 		skip();
 	}
 	both_forms_trace_child(&both, interrupt_others);
-	assert_true(compare_all("ipi_send_cpumask", true_masks) > 0);
+	assert_true(both_forms_compare(&both, "ipi_send_cpumask", true_masks) > 0);
 	assert_true(masks > 0);
 }
 
