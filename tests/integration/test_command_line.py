@@ -90,7 +90,12 @@ class Statuses(harness.TestCase):
             (USAGE, "a value is missing", "explain", "-e", SWITCH, "-f", "prev_pid =="),
             (USAGE, "at most 2147483647", "explain", "-e", SWITCH, "-f", "prev_pid == 4294967295"),
             (DONE, "prev_pid == -1", "explain", "-e", SWITCH, "-f", "prev_pid == 0xffffffff"),
+            (USAGE, "out of place", "doctor", "more"),
+        ])
 
+    def test_of_root_about_sessions(self):
+        name, nowhere = f"test-{os.getpid()}-none", f"{self.folder}/nowhere"
+        self.table([
             (MISSING, "no session", "status", "--session", name),
             (DONE, "no session is running", "status", "--directory", nowhere),
             (USAGE, "Give its name", "session", "start"),
@@ -104,7 +109,6 @@ class Statuses(harness.TestCase):
             (USAGE, "not a regular file", "session", "start", name, "-c", self.folder),
             (USAGE, "No such file", "session", "start", name, "--directory", f"{nowhere}/deep"),
             (USAGE, "Not a directory", "session", "start", name, "--directory", self.empty),
-            (USAGE, "out of place", "doctor", "more"),
         ])
 
     def test_files_that_others_may_write(self):

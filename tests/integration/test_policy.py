@@ -280,8 +280,12 @@ limit user={OBSERVER} rate=2000
         numbers = [e["args"]["who"] for e in result.of(RARE) if e["pid"] == caller]
         self.assertEqual(numbers, list(range(first, self.number)))
         self.wait_until(lambda: enable.read_text().strip() == "0", self.session.reader)
+        self.ask_again(rated, enable)
+        self.check_ended(rated.wait())
+        self.assertEqual(self.session.stop(), (0, 0))
 
-        # Its owner asks for it again: at once it is throttled again, in another second it is not.
+    def ask_again(self, rated, enable):
+        """The owner of a throttled probe asks for it again: at once it is throttled again, in another second it is not."""
         def came():
             return int(("came 0\n" + rated.out).rpartition("came ")[2].split()[0])
 
@@ -302,8 +306,6 @@ limit user={OBSERVER} rate=2000
         before, begun = came(), self.number
         self.burst_until(lambda: rated.out.count("throttled") > throttled, lambda: told(self.number - begun))
         rated._popen.stdin.close()
-        self.check_ended(rated.wait())
-        self.assertEqual(self.session.stop(), (0, 0))
 
     def test_the_list_shows_what_is_allowed(self):
         self.start(f"""allow user={OBSERVER} tracepoint:sched:sched_process_*
