@@ -410,9 +410,25 @@ def traces_of_ours():
     return found
 
 
+# A session that a test makes, or a program for itself, is called WORD-PID and more; its probes' group, tracefan_WORD_PID and
+# more. Behind that stand numbers that may look like anybody's pid.
+OWNERS = {
+    "instance": re.compile(r"tracefan-[a-z]+-(\d+)(?!\d)"),
+    "probe": re.compile(r"\w+:tracefan_[a-z]+_(\d+)[_/]"),
+    "session": re.compile(r"[a-z]+-(\d+)(?!\d)"),
+    "folder": re.compile(r"tracefan-\d+/[a-z]+-(\d+)(?!\d)"),
+}
+
+
+def owner(what, name):
+    """The pid of who made what carries this name; None: the name doesn't say."""
+    match = OWNERS[what].match(name)
+    return int(match[1]) if match else None
+
+
 class Leftovers:
     """What our programs left behind since this object was made. While others trace on the machine, only what carries
-    our sessions' names or our programs' pids (as the names of private sessions do) is known to be ours."""
+    our pid (as our sessions' names do) or our programs' (as the names of private sessions do) is known to be ours."""
 
     def __init__(self):
         self.before = traces_of_ours()
@@ -420,8 +436,8 @@ class Leftovers:
     def find(self):
         left = sorted(traces_of_ours() - self.before)
         if left and others_trace():
-            numbers = {str(pid) for pid in (os.getpid(), *Process.started)}
-            left = [(what, name) for what, name in left if numbers.intersection(re.findall(r"\d+", name))]
+            ours = {os.getpid(), *Process.started}
+            left = [(what, name) for what, name in left if owner(what, name) in ours]
         found = [f"{what} {name}" for what, name in left]
         for pid, parent in parents().items():
             if parent == os.getpid() and pid not in Process.alive and not self._reaped(pid):

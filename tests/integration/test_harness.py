@@ -42,6 +42,23 @@ class Finds(harness.TestCase):
             self.append(events, f"-:{name}\n")
         self.assertEqual(leftovers.settle(), [])
 
+    def test_whose_it_is(self):
+        """By the mark alone: the other numbers of a name are no pids, whatever digits they begin with."""
+        for what, name, pid in [
+            ("instance", "tracefan-test-4711-1", 4711),
+            ("instance", "tracefan-private-4711-0815abcd", 4711),
+            ("instance", "tracefan-default", None),
+            ("session", "test-4711-none", 4711),
+            ("folder", "tracefan-1000/private-4711-0815abcd", 4711),
+            ("folder", "tracefan-4711/default", None),
+            ("probe", "p:tracefan_test_4711_1_0815abcd/work_0000000000000042_4242cafe", 4711),
+            ("probe", "r16:tracefan_private_4711_0815abcd_12345678/work_0000000000000042_42cafe42", 4711),
+            ("probe", "p:tracefan_selftest_4711/p", 4711),
+            ("probe", "p:tracefan_default_4711a0b1/test_0000000000000815_4711cafe", None),
+        ]:
+            with self.subTest(name=name):
+                self.assertEqual(harness.owner(what, name), pid)
+
     def test_an_orphan(self):
         leftovers = harness.Leftovers()
         result = harness.run(["sh", "-c", "sleep 1000 > /dev/null & echo $!"])
