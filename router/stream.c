@@ -103,9 +103,16 @@ static void publish(struct router *router)
 	}
 	/* Damage and losses are met as pages begin, so a page that is begun a second time counts them again. */
 	stream->counters.undecodable = router->fanout.undecodable;
+	/* An event whose text may go on is in no slot any more: should this router die, it is gone. */
+	stream->counters.undecodable += text_join_held(&stream->text);
 	stream->counters.told_lost = stream->told_lost;
+	/* The last event of a text is told when no more of it comes, after its slot has gone back. */
+	if (router_text(router))
+		stream->counters.decoded = router->fanout.decoded;
 	pool_reader_return_all(&router->pool, stream->done, stream->done_count, &stream->counters);
 	stream->done_count = 0;
+	if (router_text(router))
+		pool_reader_count(&router->pool, &stream->counters);
 	takeover_count(router);
 	takeover_tidy(router);
 }
@@ -220,16 +227,22 @@ void stream_finish_line(struct router *router)
 		(void)text_join_flush(&router->stream.text, text_joined, router);
 }
 
+/* The rest of a line that a dead reader had begun to read went with it, and is not the head of another's first line. */
+static void end_text(struct router *router)
+{
+	if (router_text(router))
+		(void)text_join_end(&router->stream.text, text_joined, router);
+}
+
 static void text_data(struct router *router, const struct pool_entry *entry, const void *bytes)
 {
-	uint64_t before = router->fanout.decoded;
 	int r = text_join_feed(&router->stream.text, bytes, entry->length, text_joined, router);
 
 	if (r < 0) {
 		log_error("text of %u bytes: %s", entry->length, strerror(-r));
 		router->fanout.undecodable++;
 	}
-	slot_released(router, entry->slot, (uint32_t)(router->fanout.decoded - before));
+	slot_released(router, entry->slot, 0);
 }
 
 /* ---- entries ---- */
@@ -285,7 +298,7 @@ static void take_end(struct router *router, const struct pool_entry *entry)
 		router->stream.merge.lanes[i].busy = false;
 	merge_sweep(&router->stream.merge, UINT64_MAX);
 	fanout_drain(&router->fanout, &router->stream.merge);
-	(void)text_join_end(&router->stream.text, text_joined, router);
+	end_text(router);
 	router->stream.over = true;
 	stream_marks_end(router);
 	stream_marks_settle(router);
@@ -426,6 +439,7 @@ int stream_take(struct router *router)
 	for (int taken = 0; taken < STREAM_BATCH && bytes < STREAM_BATCH_BYTES; taken++) {
 		r = pool_reader_next(&router->pool, &entry);
 		if (r == 0 && router->takeover.has_next) {
+			end_text(router);
 			publish(router);
 			r = takeover_switch(router);
 			break;

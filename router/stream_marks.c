@@ -206,7 +206,8 @@ static void account_here(struct router *router, struct stream_mark *mark)
 {
 	stream_finish_line(router);
 	mark->seen = true;
-	mark->decoded = router->fanout.decoded + merge_held(&router->stream.merge) + router->fanout.waits;
+	mark->decoded = router->fanout.decoded + merge_held(&router->stream.merge) + router->fanout.waits +
+		text_join_held(&router->stream.text);
 	mark->undecodable = router->fanout.undecodable;
 }
 

@@ -357,6 +357,16 @@ int text_join_flush(struct text_join *join, text_join_emit emit, void *context)
 	return r;
 }
 
+uint32_t text_join_held(const struct text_join *join)
+{
+	struct text_line line;
+
+	if (!join->split.held_size)
+		return join->has_event;
+	text_line_parse(join->split.held, join->split.held_size, &line);
+	return join->has_event + (line.kind == TEXT_EVENT);
+}
+
 int text_join_end(struct text_join *join, text_join_emit emit, void *context)
 {
 	int r;

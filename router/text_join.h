@@ -83,6 +83,10 @@ int text_join_feed(struct text_join *join, const char *bytes, size_t size, text_
  * on waiting. */
 int text_join_flush(struct text_join *join, text_join_emit emit, void *context);
 
+/* How many events are in hand while an unfinished line waits: what would be told if the text ended here. The kernel
+ * counts an event as read that it has printed whole, and may hand the end of its line out with the next read. */
+uint32_t text_join_held(const struct text_join *join);
+
 /* Passes on all, because nothing will follow. */
 int text_join_end(struct text_join *join, text_join_emit emit, void *context);
 

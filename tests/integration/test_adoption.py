@@ -186,6 +186,59 @@ class Adoption(harness.TestCase):
         self.check_balance(result)
         self.assertEqual(self.session.stop(), (0, 0))
 
+    @staticmethod
+    def lay(instance, size):
+        """Has the kernel note a marker of so many bytes, and more lines than one read takes, of one length each."""
+        (instance / "trace_marker").write_text("x" * size)
+        for number in range(FIRST, FIRST + 300):
+            with contextlib.suppress(ProcessLookupError):
+                os.getpgid(number)
+
+    @staticmethod
+    def text(instance):
+        """The lines that a read of trace_pipe will bring."""
+        return [line for line in (instance / "trace").read_text().splitlines(keepends=True) if not line.startswith("#")]
+
+    def measure(self):
+        """After how many bytes of text, begun by such a marker, a read ends before a newline for which there was room in the
+        kernel's buffer and not in its answer; and the length of a line."""
+        instance = harness.TRACEFS / "instances" / f"test-{os.getpid()}-lines"
+        instance.mkdir()
+        self.addCleanup(instance.rmdir)
+        (instance / "set_event_pid").write_text(str(os.getpid()))
+        (instance / "events" / GETPGID.replace(":", "/") / "enable").write_text("1")
+        width = 100
+        size = 1
+        while size <= width:
+            (instance / "trace").write_text("")
+            self.lay(instance, size)
+            width = len(self.text(instance)[-1])
+            with open(instance / "trace_pipe", "rb", buffering=0) as pipe:
+                first = pipe.read(8192)
+            if not first.endswith(b"\n"):
+                return len(first) + 1, width
+            size += 1
+        self.skipTest("this kernel hands out whole lines")
+
+    def test_text_that_is_handed_out_in_part(self):
+        """The kernel has counted an event as read whose newline comes with the next read, and the account is asked for between."""
+        end, width = self.measure()
+        self.start("--source", "text")
+        consumer = self.consumer("consumer", "-e", f"tracepoint:{GETPGID}")
+        self.kill()
+        # Behind what others did meanwhile.
+        before = len("".join(self.text(self.session.instance)))
+        (self.session.instance / "trace_marker").write_text("x")
+        marker = len(self.text(self.session.instance)[-1])
+        self.lay(self.session.instance, 1 + (end - before - 2 * marker) % width)
+        self.take_over()
+        result = self.end(consumer)
+        self.check_balance(result)
+        came = self.numbers(result, range(FIRST, FIRST + 300))
+        self.assertEqual(len(came), len(set(came)))
+        self.assertLessEqual(300 - len(came), sum(r["count"] for r in result.records if r["kind"] == "lost"))
+        self.assertEqual(self.session.stop(), (0, 0))
+
     @unittest.skipUnless(os.environ.get("TRACEFAN_KILLS") == "full", "takes half a minute: with TRACEFAN_KILLS=full")
     def test_nobody_takes_over(self):
         self.start()

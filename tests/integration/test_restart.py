@@ -16,9 +16,11 @@ def setUpModule():
 
 
 class Restart(harness.TestCase):
+    words = ()
+
     def setUp(self):
         super().setUp()
-        self.session = harness.Session(self.folder)
+        self.session = harness.Session(self.folder, *self.words)
 
     def consumer(self, name, *words):
         gate = harness.Gate(self.folder, name)
@@ -147,6 +149,33 @@ class Restart(harness.TestCase):
         wanted = range(first, first + ROUNDS * count)
         self.assertEqual(self.numbers(results[0], wanted), list(wanted))
         self.assertEqual(self.numbers(results[1], wanted), [*wanted[:100], *wanted[-100:]])
+        self.assertEqual(self.session.stop(), (0, 0))
+
+
+class Text(Restart):
+    words = ("--source", "text")
+    # Of a text no place is known, so they hold for the binary source alone.
+    test_every_event_once = test_who_comes_back_too_late_is_told_that_it_missed_events = None
+    test_who_comes_while_there_is_no_router_is_told_and_served_later = None
+
+    def test_what_was_told_one_by_one_stays_counted(self):
+        process, gate = self.consumer("consumer")
+        first = (1 << 27) + os.getpid() % 128 * 100
+        wanted = range(first, first + 10)
+        for number in wanted:
+            self.assertEqual(self.work(number, 1).wait(), 0)
+            # Nothing follows, so each is told by itself.
+            deadline = time.monotonic() + harness.PATIENCE
+            while f'"pid":{number}' not in process.out:
+                self.assertTrue(process.running() and time.monotonic() < deadline, process.err)
+                time.sleep(0.01)
+        self.restart()
+        self.await_return([process], 1)
+        gate.open()
+        result = process.wait()
+        self.check_ended(result)
+        self.assertEqual(self.numbers(result, wanted), list(wanted))
+        self.check_balance(result)
         self.assertEqual(self.session.stop(), (0, 0))
 
 

@@ -294,6 +294,35 @@ static void flush(void **state)
 	free(seen);
 }
 
+/* What the kernel has counted as read, and has not handed out to the last byte. */
+static void held(void **state)
+{
+	struct seen *seen = calloc(1, sizeof(*seen));
+	struct text_join join;
+	static const char first[] = PREFIX "number: 1\n" PREFIX "number: 2\n", second[] = PREFIX "number: 3\nmore of it\n";
+	const size_t newline = strlen(PREFIX "number: 3");
+
+	(void)state;
+	assert_non_null(seen);
+	text_join_init(&join);
+	assert_int_equal(text_join_held(&join), 0);
+	assert_int_equal(text_join_feed(&join, first, sizeof(first) - 1, emit, seen), 0);
+	assert_int_equal(text_join_held(&join), 1);
+	assert_int_equal(text_join_feed(&join, second, newline, emit, seen), 0);
+	assert_int_equal(text_join_flush(&join, emit, seen), 0);
+	assert_string_equal(seen->text, "bash-77 number{1}\n");
+	assert_int_equal(text_join_held(&join), 2);
+	/* A line without a shape of its own is no event. */
+	assert_int_equal(text_join_feed(&join, second + newline, 4, emit, seen), 0);
+	assert_int_equal(text_join_held(&join), 1);
+	assert_int_equal(text_join_feed(&join, second + newline + 4, sizeof(second) - 1 - newline - 4, emit, seen), 0);
+	assert_int_equal(text_join_flush(&join, emit, seen), 0);
+	assert_int_equal(text_join_held(&join), 0);
+	assert_string_equal(seen->text, "bash-77 number{1}\nbash-77 number{2}\nbash-77 number{3/more of it}\n");
+	text_join_release(&join);
+	free(seen);
+}
+
 static void failure_is_passed_on(void **state)
 {
 	static const char stream[] = PREFIX "own: s=\"x\n" PREFIX "number: 1\n# c\n" PREFIX "number: 2\n";
@@ -349,6 +378,7 @@ int main(void)
 		cmocka_unit_test(string_without_end),
 		cmocka_unit_test(too_long_for_an_event),
 		cmocka_unit_test(flush),
+		cmocka_unit_test(held),
 		cmocka_unit_test(failure_is_passed_on),
 		cmocka_unit_test(cut_marker),
 	};
