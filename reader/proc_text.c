@@ -1,5 +1,7 @@
 #include "reader/proc_text.h"
 
+#include "base/digit.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -19,28 +21,17 @@ static void skip_blanks(struct cursor *c)
 		c->at++;
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 16;
-}
-
 /* A number behind blanks. */
-static bool take_number(struct cursor *c, int base, uint64_t *ret)
+static bool take_number(struct cursor *c, unsigned int base, uint64_t *ret)
 {
 	uint64_t value = 0;
 	const char *from;
 
 	skip_blanks(c);
-	for (from = c->at; c->at < c->end && digit(*c->at) < base; c->at++) {
-		if (value > (UINT64_MAX - 15) / (uint64_t)base)
+	for (from = c->at; c->at < c->end && digit_value(*c->at) < base; c->at++) {
+		if (value > (UINT64_MAX - 15) / base)
 			return false;
-		value = value * (uint64_t)base + (uint64_t)digit(*c->at);
+		value = value * base + digit_value(*c->at);
 	}
 	*ret = value;
 	return c->at > from;
@@ -260,7 +251,7 @@ static bool take_address(struct cursor *c, struct state_address *ret)
 	uint64_t port;
 
 	skip_blanks(c);
-	while (c->at + digits < c->end && digit(c->at[digits]) < 16)
+	while (c->at + digits < c->end && digit_value(c->at[digits]) < 16)
 		digits++;
 	if (digits != 8 && digits != 32)
 		return false;
@@ -268,7 +259,7 @@ static bool take_address(struct cursor *c, struct state_address *ret)
 		uint32_t value = 0;
 
 		for (int i = 0; i < 8; i++)
-			value = value << 4 | (uint32_t)digit(*c->at++);
+			value = value << 4 | digit_value(*c->at++);
 		memcpy(address.bytes + 4 * word, &value, sizeof(value));
 	}
 	if (!take_char(c, ':') || !take_number(c, 16, &port) || port > UINT16_MAX)

@@ -1,5 +1,7 @@
 #include "router/filter_symbols.h"
 
+#include "base/digit.h"
+
 #include <string.h>
 
 /* Parentheses and unary operators inside each other; print formats have a dozen. */
@@ -44,17 +46,6 @@ static bool take(struct reader *reader, const char *token)
 
 /* ---- constant expressions ---- */
 
-static int digit_value(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 16;
-}
-
 static bool read_number(struct reader *reader, uint64_t *ret)
 {
 	uint64_t value = 0, base = 10;
@@ -65,8 +56,8 @@ static bool read_number(struct reader *reader, uint64_t *ret)
 	else if (reader->at < reader->end && *reader->at == '0')
 		base = 8;
 	start = reader->at;
-	while (reader->at < reader->end && (uint64_t)digit_value(*reader->at) < base) {
-		uint64_t digit = (uint64_t)digit_value(*reader->at++);
+	while (reader->at < reader->end && digit_value(*reader->at) < base) {
+		uint64_t digit = digit_value(*reader->at++);
 
 		if (__builtin_mul_overflow(value, base, &value) ||
 			__builtin_add_overflow(value, digit, &value))

@@ -1,5 +1,6 @@
 #include "router/filter_value.h"
 
+#include "base/digit.h"
 #include "router/filter_symbols.h"
 
 #include <errno.h>
@@ -22,17 +23,6 @@ static bool looks_numeric(const char *text, size_t size)
 {
 	return size && ((*text >= '0' && *text <= '9') ||
 			       (size > 1 && *text == '-' && text[1] >= '0' && text[1] <= '9'));
-}
-
-static unsigned int digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (unsigned int)(c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (unsigned int)(c - 'a' + 10);
-	if (c >= 'A' && c <= 'F')
-		return (unsigned int)(c - 'A' + 10);
-	return 16;
 }
 
 /* As the kernel's kstrtoull with base 0: 0x is hexadecimal, 0 octal. 0, -EINVAL or -ERANGE. */

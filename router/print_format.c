@@ -238,18 +238,6 @@ static void walk_argument(const struct walk *walk, struct span argument, const s
 		walk_helpers(walk, argument);
 }
 
-/* The next argument: from behind a comma to the next one. */
-static bool next_argument(struct span *s, struct span *ret)
-{
-	span_skip_blanks(s);
-	if (!span_take(s, ","))
-		return false;
-	ret->at = s->at;
-	span_skip_to(s, ',');
-	ret->end = s->at;
-	return true;
-}
-
 void print_format_walk(const char *text, size_t size, print_format_visit visitor, void *context)
 {
 	const struct walk walk = { visitor, context };
@@ -265,9 +253,9 @@ void print_format_walk(const char *text, size_t size, print_format_visit visitor
 
 	while (next_conversion(&format, &inside, &conversion)) {
 		for (unsigned int i = 0; i < conversion.stars; i++)
-			if (!next_argument(&arguments, &argument))
+			if (!span_argument(&arguments, &argument))
 				return;
-		if (!next_argument(&arguments, &argument))
+		if (!span_argument(&arguments, &argument))
 			return;
 		walk_argument(&walk, argument, &conversion);
 	}

@@ -60,3 +60,14 @@ void span_skip_to(struct span *s, char stop)
 		s->at++;
 	}
 }
+
+bool span_argument(struct span *s, struct span *ret)
+{
+	span_skip_blanks(s);
+	if (!span_take(s, ","))
+		return false;
+	ret->at = s->at;
+	span_skip_to(s, ',');
+	ret->end = s->at;
+	return true;
+}

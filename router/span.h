@@ -38,5 +38,7 @@ bool span_take(struct span *s, const char *word);
 void span_skip_quoted(struct span *s);
 /* Moves to the first `stop` outside constants and all brackets, or the first closing bracket that was not opened, or the end. */
 void span_skip_to(struct span *s, char stop);
+/* Takes the next argument: from behind a comma to the next one. */
+bool span_argument(struct span *s, struct span *ret);
 
 #endif

@@ -1,5 +1,6 @@
 #include "router/text_match.h"
 
+#include "base/digit.h"
 #include "router/text_template.h"
 
 #include <string.h>
@@ -58,27 +59,16 @@ static void store_number(const struct match *m, const struct text_step *step, ui
 		text_payload_element(m->payload, step->field, step->element, step->number, value);
 }
 
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* The digits of `base` at `at`: where they end, NULL where there are none or too many. */
 static const char *read_digits(const char *at, const char *end, unsigned int base, uint64_t *ret)
 {
 	const char *start = at;
 	uint64_t value = 0;
 
-	for (; at < end && (unsigned int)digit_of(*at) < base; at++) {
-		if (value > (UINT64_MAX - (uint64_t)digit_of(*at)) / base)
+	for (; at < end && digit_value(*at) < base; at++) {
+		if (value > (UINT64_MAX - digit_value(*at)) / base)
 			return NULL;
-		value = value * base + (uint64_t)digit_of(*at);
+		value = value * base + digit_value(*at);
 	}
 	*ret = value;
 	return at > start ? at : NULL;

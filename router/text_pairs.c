@@ -1,5 +1,7 @@
 #include "router/text_pairs.h"
 
+#include "base/digit.h"
+
 #include <string.h>
 
 /* How many pairs a quoted string may seem to hold. A bound, so that time can't grow with the square of a
@@ -138,15 +140,6 @@ bool text_pairs_next(const char **at, const char *end, struct text_pair *ret)
 
 /* ---- values of fields ---- */
 
-static int hex_digit(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool read_digits(const char *at, const char *end, unsigned int base, uint64_t *ret)
 {
 	uint64_t value = 0;
@@ -154,12 +147,11 @@ static bool read_digits(const char *at, const char *end, unsigned int base, uint
 	if (at == end)
 		return false;
 	for (; at < end; at++) {
-		int digit = hex_digit(*at);
+		unsigned int digit = digit_value(*at);
 
-		if (digit < 0 || (unsigned int)digit >= base ||
-			value > (UINT64_MAX - (uint64_t)digit) / base)
+		if (digit >= base || value > (UINT64_MAX - digit) / base)
 			return false;
-		value = value * base + (uint64_t)digit;
+		value = value * base + digit;
 	}
 	*ret = value;
 	return true;

@@ -139,14 +139,3 @@ int text_print_field(const struct schema *schema, struct span argument, int64_t 
 	span_skip_blanks(&s);
 	return s.at == s.end ? field : -1;
 }
-
-bool text_print_argument(struct span *s, struct span *ret)
-{
-	span_skip_blanks(s);
-	if (!span_take(s, ","))
-		return false;
-	ret->at = s->at;
-	span_skip_to(s, ',');
-	ret->end = s->at;
-	return true;
-}

@@ -23,9 +23,6 @@ char *text_print_format(struct span *s);
 /* Reads what follows a '%' and returns where the text goes on. */
 const char *text_print_conversion(const char *at, struct text_conversion *ret);
 
-/* Moves to the next argument; false where there is none. */
-bool text_print_argument(struct span *s, struct span *ret);
-
 /* What an argument shows, when it is a field and nothing else: its index, else -1. *ret_element is the
  * index of an array's element, or -1; *ret_truth says that it is shown as "true" or "false". */
 int text_print_field(const struct schema *schema, struct span argument, int64_t *ret_element,

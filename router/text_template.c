@@ -1,5 +1,6 @@
 #include "router/text_template.h"
 
+#include "router/span.h"
 #include "router/text_print.h"
 
 #include <errno.h>
@@ -185,9 +186,9 @@ static void put_format(struct writer *w, const char *format, struct span argumen
 		}
 		format = text_print_conversion(format + 1, &conversion);
 		for (unsigned int i = 0; i < conversion.stars; i++)
-			if (!text_print_argument(&arguments, &argument))
+			if (!span_argument(&arguments, &argument))
 				w->error = w->error ? w->error : -EINVAL;
-		if (!conversion.letter || !text_print_argument(&arguments, &argument))
+		if (!conversion.letter || !span_argument(&arguments, &argument))
 			w->error = w->error ? w->error : -EINVAL;
 		else
 			format += put_argument(w, argument, &conversion, format);
@@ -212,8 +213,8 @@ static void put_probe(struct writer *w, const char *format, struct span argument
 	const char *close = strchr(format, ')');
 	struct span skipped;
 
-	if (format[0] != '(' || !close || !text_print_argument(&arguments, &skipped) ||
-		(returns && !text_print_argument(&arguments, &skipped))) {
+	if (format[0] != '(' || !close || !span_argument(&arguments, &skipped) ||
+		(returns && !span_argument(&arguments, &skipped))) {
 		w->error = -EINVAL;
 		return;
 	}
@@ -271,7 +272,7 @@ static void put_plain(struct writer *w, const char *format, struct span argument
 	const char *behind = format[0] == '%' ? text_print_conversion(format + 1, &conversion) : format;
 
 	if (behind > format && conversion.letter == 'p' && strncmp(behind, ": ", 2) == 0 &&
-		text_print_argument(&arguments, &skipped))
+		span_argument(&arguments, &skipped))
 		format = behind + 2;
 	/* An event probe prints the event that it is attached to before that: "(sched.sched_switch) n=1". */
 	if (format[0] == ' ') {

@@ -1,6 +1,7 @@
 #include "consumers/client/probe_spec.h"
 
 #include "base/checked.h"
+#include "base/digit.h"
 #include "consumers/client/near.h"
 
 #include <errno.h>
@@ -248,13 +249,8 @@ static int read_number(struct parser *p, size_t from, size_t to, const char *wha
 	if (from == to)
 		return fail(p, w->position[from], "%s is missing here", what);
 	for (size_t i = hex ? from + 2 : from; i < to; i++) {
-		char c = w->text[i], low = (char)(c | 0x20);
-		unsigned int digit = 16;
+		unsigned int digit = digit_value(w->text[i]);
 
-		if (is_digit(c))
-			digit = (unsigned int)(c - '0');
-		else if (low >= 'a' && low <= 'f')
-			digit = (unsigned int)(low - 'a' + 10);
 		if (digit >= base)
 			return fail(p, w->position[i], "%s must be a number, decimal or 0x hexadecimal", what);
 		if (value > (UINT64_MAX - digit) / base)
