@@ -1,8 +1,7 @@
 #include "reader/holder.h"
 
-#include "base/cleanup.h"
+#include "reader/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,16 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static DIR *open_folder(int at, const char *path)
-{
-	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir)
-		(void)close_fd(fd);
-	return dir;
-}
 
 /* What is looked for: one file, or all below a path that ends with a slash. */
 struct wanted {
@@ -52,7 +41,7 @@ static bool has_open(int proc, const char *pid, const struct wanted *wanted)
 	DIR *fds;
 
 	(void)snprintf(path, sizeof(path), "%.20s/fd", pid);
-	fds = open_folder(proc, path);
+	fds = folder_open(proc, path);
 	while (fds && !found && (entry = readdir(fds))) {
 		found = entry->d_name[0] != '.' && is_wanted(dirfd(fds), entry->d_name, wanted);
 	}
@@ -84,7 +73,7 @@ pid_t holder_find(int folder, const char *file)
 	pid_t found = 0;
 	int saved = errno;
 	struct wanted wanted;
-	DIR *proc = want(folder, file, &wanted) ? open_folder(AT_FDCWD, "/proc") : NULL;
+	DIR *proc = want(folder, file, &wanted) ? folder_open(AT_FDCWD, "/proc") : NULL;
 
 	while (proc && !found && (entry = readdir(proc))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);

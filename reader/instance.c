@@ -5,12 +5,12 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "reader/flow.h"
+#include "reader/folder.h"
 #include "reader/holder.h"
 #include "reader/lock.h"
 #include "reader/probe_name.h"
 #include "reader/probe_remove.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -155,15 +155,12 @@ static int set_buffer_size(struct instance *instance, uint64_t wish)
 
 static int count_cpus(struct instance *instance)
 {
-	int fd = openat(instance->dir, "per_cpu", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = folder_open(instance->dir, "per_cpu");
 	const struct dirent *entry;
 	unsigned int cpu;
 
-	if (!dir) {
-		(void)close_fd(fd);
+	if (!dir)
 		return -ENOENT;
-	}
 	instance->cpu_count = 0;
 	while ((entry = readdir(dir))) {
 		if (sscanf(entry->d_name, "cpu%u", &cpu) == 1 && cpu + 1 > instance->cpu_count)

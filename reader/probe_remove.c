@@ -3,13 +3,12 @@
 #include "base/checked.h"
 #include "base/cleanup.h"
 #include "reader/flow.h"
+#include "reader/folder.h"
 #include "reader/probe_name.h"
 #include "reader/tracedir.h"
 #include "shm/control_abi.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -36,14 +35,12 @@ int probe_remove(struct flow *flow, int root, const char *file, const char *grou
 void probe_remove_holder(
 	int root, const char *group, const char *event, char *ret_holder, size_t size)
 {
-	CLEANUP_CLOSE int fd = openat(root, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = folder_open(root, "instances");
 	const struct dirent *entry;
 
 	*ret_holder = '\0';
 	if (!dir)
 		return;
-	(void)TAKE_FD(fd);
 	while (!*ret_holder && (entry = readdir(dir))) {
 		CLEANUP_FREE char *state = NULL;
 		char path[512];

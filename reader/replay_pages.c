@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/exit_status.h"
 #include "base/log.h"
+#include "reader/folder.h"
 #include "reader/page_head.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -100,19 +100,9 @@ static void pages_close(struct replay *replay)
 
 static const struct replay_ops pages_ops = { .next = next, .close = pages_close };
 
-static DIR *open_folder(int at, const char *path)
-{
-	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir)
-		(void)close_fd(fd);
-	return dir;
-}
-
 static int count_cpus(struct pages *pages)
 {
-	DIR *dir = open_folder(pages->folder, "per_cpu");
+	DIR *dir = folder_open(pages->folder, "per_cpu");
 	const struct dirent *entry;
 	unsigned int cpu;
 
@@ -208,7 +198,7 @@ static int add_system(struct pages *pages, const char *system)
 	int r = 0;
 
 	(void)snprintf(path, sizeof(path), "events/%.255s", system);
-	dir = open_folder(pages->folder, path);
+	dir = folder_open(pages->folder, path);
 	while (dir && !r && (entry = readdir(dir))) {
 		if (entry->d_name[0] != '.')
 			r = add_event(pages, system, entry->d_name);
@@ -220,7 +210,7 @@ static int add_system(struct pages *pages, const char *system)
 
 static int add_events(struct pages *pages)
 {
-	DIR *dir = open_folder(pages->folder, "events");
+	DIR *dir = folder_open(pages->folder, "events");
 	const struct dirent *entry;
 	int r = dir ? 0 : -ENOENT;
 

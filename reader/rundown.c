@@ -1,13 +1,13 @@
 #include "reader/rundown.h"
 
 #include "base/cleanup.h"
+#include "reader/folder.h"
 #include "reader/loop.h"
 #include "reader/proc_file.h"
 #include "reader/proc_text.h"
 #include "reader/rundown_details.h"
 #include "shm/state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -163,21 +163,18 @@ static void add_thread(struct rundown *rundown, const struct subject *subject, u
 
 static void add_threads(struct rundown *rundown, const struct subject *process)
 {
-	int fd = open_folder(process->folder, "task");
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = folder_open(process->folder, "task");
 	const struct dirent *entry;
 
-	if (!dir) {
-		(void)close_fd(fd);
+	if (!dir)
 		return;
-	}
 	while ((entry = readdir(dir))) {
 		CLEANUP_CLOSE int folder = -1;
 		struct subject thread;
 
 		if (entry->d_name[0] == '.' || strtol(entry->d_name, NULL, 10) == process->stat.id)
 			continue;
-		folder = open_folder(fd, entry->d_name);
+		folder = open_folder(dirfd(dir), entry->d_name);
 		if (folder >= 0 && look(folder, &thread) == 0 && belongs(rundown->request, &thread.status))
 			add_thread(rundown, &thread, process->stat.start);
 	}
@@ -210,15 +207,11 @@ static void take_process(struct rundown *rundown, const char *name)
 
 static int take_all(struct rundown *rundown)
 {
-	int fd = open_folder(rundown->proc, ".");
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = folder_open(rundown->proc, ".");
 	const struct dirent *entry;
-	int r = errno;
 
-	if (!dir) {
-		(void)close_fd(fd);
-		return fd < 0 ? fd : -r;
-	}
+	if (!dir)
+		return -errno;
 	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
 			take_process(rundown, entry->d_name);

@@ -2,11 +2,11 @@
 
 #include "base/cleanup.h"
 #include "reader/build_id.h"
+#include "reader/folder.h"
 #include "reader/loop.h"
 #include "reader/proc_file.h"
 #include "reader/proc_text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -214,17 +214,14 @@ static void add_file(struct rundown_details *details, const struct rundown_subje
 
 static void add_files(struct rundown_details *details, const struct rundown_subject *subject)
 {
-	int fd = openat(subject->folder, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = folder_open(subject->folder, "fd");
 	const struct dirent *entry;
 
-	if (!dir) {
-		(void)close_fd(fd);
+	if (!dir)
 		return;
-	}
 	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] != '.')
-			add_file(details, subject, fd, entry->d_name);
+			add_file(details, subject, dirfd(dir), entry->d_name);
 	}
 	(void)closedir(dir);
 }
