@@ -421,3 +421,16 @@ out:
 	output_file_close(&o.file);
 	return status;
 }
+
+int observation_run_live(const struct options *options, const char *watch)
+{
+	struct private_session_config private_session = PRIVATE_SESSION_LIVE;
+	struct observation_config config = { .options = options, .watch = watch };
+
+	if (!options->session) {
+		private_session.source = options->source;
+		private_session.interval = options->interval;
+		config.private_session = &private_session;
+	}
+	return observation_run(&config);
+}

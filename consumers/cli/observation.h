@@ -19,5 +19,7 @@ struct observation_config {
 
 /* Returns the exit status. */
 int observation_run(const struct observation_config *config);
+/* Of the running kernel: in the options' session, or in a private one. `watch` as above. */
+int observation_run_live(const struct options *options, const char *watch);
 
 #endif

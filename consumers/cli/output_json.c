@@ -2,6 +2,7 @@
 #include "consumers/cli/output.h"
 
 #include "consumers/cli/escape.h"
+#include "consumers/cli/ledger.h"
 #include "consumers/cli/number.h"
 #include "consumers/cli/output_json.h"
 
@@ -23,15 +24,6 @@ void json_string(struct writer *writer, const void *bytes, size_t size)
 	writer_char(writer, '"');
 }
 
-void json_unsigned(struct writer *writer, const char *key, uint64_t value)
-{
-	char *p;
-
-	writer_text(writer, key);
-	p = writer_room(writer, NUMBER_SIZE_MAX);
-	writer_done(writer, number_unsigned(p, value));
-}
-
 static void json_head(struct writer *writer, const struct tfan_trace *trace, bool decorated)
 {
 	const char *name = tfan_trace_name(trace);
@@ -39,7 +31,7 @@ static void json_head(struct writer *writer, const struct tfan_trace *trace, boo
 	(void)decorated;
 	writer_text(writer, ",\"probe\":");
 	json_string(writer, name, strlen(name));
-	json_unsigned(writer, ",\"id\":", tfan_trace_id(trace));
+	writer_number(writer, ",\"id\":", tfan_trace_id(trace));
 	writer_text(writer, ",\"args\":{");
 }
 
@@ -205,11 +197,11 @@ static void json_fields(struct writer *writer, const struct tfan_event *event, c
 
 static void json_frame(struct writer *writer, const struct tfan_frame *frame)
 {
-	json_unsigned(writer, "{\"address\":", frame->address);
+	writer_number(writer, "{\"address\":", frame->address);
 	writer_text(writer, ",\"symbol\":");
 	if (frame->symbol) {
 		json_string(writer, frame->symbol, strlen(frame->symbol));
-		json_unsigned(writer, ",\"offset\":", frame->offset);
+		writer_number(writer, ",\"offset\":", frame->offset);
 	} else {
 		writer_text(writer, "null,\"offset\":null");
 	}
@@ -327,8 +319,8 @@ static void json_filter(struct output *output, const struct tfan_event *event)
 
 	writer_text(writer, "{\"kind\":\"filter\",\"probe\":");
 	json_string(writer, name, strlen(name));
-	json_unsigned(writer, ",\"id\":", tfan_trace_id(trace));
-	json_unsigned(writer, ",\"time\":", tfan_event_time(event));
+	writer_number(writer, ",\"id\":", tfan_trace_id(trace));
+	writer_number(writer, ",\"time\":", tfan_event_time(event));
 	p = writer_room(writer, JSON_COLUMNS_ROOM);
 	p = json_copy(p, ",\"wall\":");
 	p = json_wall(output, p, tfan_event_wall(event));
@@ -345,12 +337,12 @@ static void json_throttled(struct output *output, const struct tfan_event *event
 
 	writer_text(writer, "{\"kind\":\"throttled\",\"probe\":");
 	json_string(writer, name, strlen(name));
-	json_unsigned(writer, ",\"id\":", tfan_trace_id(trace));
-	json_unsigned(writer, ",\"time\":", tfan_event_time(event));
+	writer_number(writer, ",\"id\":", tfan_trace_id(trace));
+	writer_number(writer, ",\"time\":", tfan_event_time(event));
 	writer_text(writer, throttled->of_user ? ",\"of\":\"user\"" : ",\"of\":\"probe\"");
-	json_unsigned(writer, ",\"rate\":", throttled->rate);
-	json_unsigned(writer, ",\"count\":", throttled->count);
-	json_unsigned(writer, ",\"since\":", throttled->since);
+	writer_number(writer, ",\"rate\":", throttled->rate);
+	writer_number(writer, ",\"count\":", throttled->count);
+	writer_number(writer, ",\"since\":", throttled->since);
 	writer_char(writer, '}');
 	writer_end_line(writer);
 }
@@ -365,15 +357,15 @@ static void json_lost(struct output *output, const struct tfan_event *event, con
 	if (lost->cpu < 0)
 		writer_text(writer, "\",\"cpu\":null");
 	else
-		json_unsigned(writer, "\",\"cpu\":", (uint64_t)lost->cpu);
+		writer_number(writer, "\",\"cpu\":", (uint64_t)lost->cpu);
 	if (lost->counted) {
-		json_unsigned(writer, ",\"count\":", lost->count);
+		writer_number(writer, ",\"count\":", lost->count);
 	} else {
 		writer_text(writer, ",\"count\":null");
-		json_unsigned(writer, ",\"at_least\":", lost->count);
+		writer_number(writer, ",\"at_least\":", lost->count);
 	}
-	json_unsigned(writer, ",\"from\":", lost->from);
-	json_unsigned(writer, ",\"to\":", lost->to);
+	writer_number(writer, ",\"from\":", lost->from);
+	writer_number(writer, ",\"to\":", lost->to);
 	writer_char(writer, '}');
 	writer_end_line(writer);
 }
@@ -395,20 +387,18 @@ static void json_summary_probe(struct writer *writer, const struct summary_probe
 {
 	json_string(writer, probe->name, strlen(probe->name));
 	if (probe->known) {
-		json_unsigned(writer, ":{\"decoded\":", probe->ledger.decoded);
-		json_unsigned(writer, ",\"delivered\":", probe->ledger.delivered);
-		json_unsigned(writer, ",\"filtered\":", probe->ledger.filtered);
-		json_unsigned(writer, ",\"lost_ring\":", probe->ledger.lost_ring);
-		json_unsigned(writer, ",\"missed\":", probe->ledger.missed);
-		json_unsigned(writer, ",\"gave_up\":", probe->ledger.gave_up);
+		writer_text(writer, ":{");
+		ledger_json_trace(writer, &probe->ledger);
+		writer_number(writer, ",\"missed\":", probe->ledger.missed);
+		writer_number(writer, ",\"gave_up\":", probe->ledger.gave_up);
 	} else {
 		writer_text(writer, ":{\"decoded\":null,\"delivered\":null,\"filtered\":null,\"lost_ring\":null,\"missed\":null,\"gave_up\":null");
 	}
 	if (probe->known && probe->ledger.kept_known)
-		json_unsigned(writer, ",\"kept_away\":", probe->ledger.kept_away);
+		writer_number(writer, ",\"kept_away\":", probe->ledger.kept_away);
 	else
 		writer_text(writer, ",\"kept_away\":null");
-	json_unsigned(writer, ",\"shown\":", probe->shown);
+	writer_number(writer, ",\"shown\":", probe->shown);
 	writer_char(writer, '}');
 }
 
@@ -416,11 +406,9 @@ void output_json_summary(struct writer *writer, const struct summary *summary)
 {
 	writer_text(writer, "{\"kind\":\"summary\",\"session\":");
 	if (summary->session_known) {
-		json_unsigned(writer, "{\"committed\":", summary->session.committed);
-		json_unsigned(writer, ",\"decoded\":", summary->session.decoded);
-		json_unsigned(writer, ",\"undecodable\":", summary->session.undecodable);
-		json_unsigned(writer, ",\"lost_kernel\":", summary->session.lost_kernel);
-		json_unsigned(writer, ",\"dropped\":", summary->session.dropped);
+		writer_char(writer, '{');
+		ledger_json_session(writer, &summary->session);
+		writer_number(writer, ",\"dropped\":", summary->session.dropped);
 		writer_char(writer, '}');
 	} else {
 		writer_text(writer, "null");

@@ -12,7 +12,6 @@
 
 char *json_copy(char *p, const char *text);
 void json_string(struct writer *writer, const void *bytes, size_t size);
-void json_unsigned(struct writer *writer, const char *key, uint64_t value);
 /* {"kind":"KIND","time":T,"wall":W,"cpu":C */
 void json_columns(struct output *output, const char *kind, const struct tfan_event *event);
 /* ,"pid":P,"comm":"COMM" */

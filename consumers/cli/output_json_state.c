@@ -35,15 +35,15 @@ static void json_ids(struct writer *writer, const struct tfan_process *process)
 		writer_text(writer, ",\"uid\":null,\"gid\":null");
 		return;
 	}
-	json_unsigned(writer, ",\"uid\":", process->uid);
-	json_unsigned(writer, ",\"gid\":", process->gid);
+	writer_number(writer, ",\"uid\":", process->uid);
+	writer_number(writer, ",\"gid\":", process->gid);
 	/* Of most processes they are the same. */
 	if (process->euid != process->uid || process->suid != process->uid) {
-		json_unsigned(writer, ",\"euid\":", process->euid);
-		json_unsigned(writer, ",\"suid\":", process->suid);
+		writer_number(writer, ",\"euid\":", process->euid);
+		writer_number(writer, ",\"suid\":", process->suid);
 	}
 	if (process->egid != process->gid)
-		json_unsigned(writer, ",\"egid\":", process->egid);
+		writer_number(writer, ",\"egid\":", process->egid);
 	json_bool(writer, ",\"ids_proven\":", process->ids_proven);
 }
 
@@ -53,14 +53,14 @@ static void json_parent(struct writer *writer, const struct tfan_process *proces
 		writer_text(writer, ",\"parent\":null");
 	else
 		json_signed(writer, ",\"parent\":", process->parent);
-	json_unsigned(writer, ",\"start\":", process->start);
+	writer_number(writer, ",\"start\":", process->start);
 }
 
 static void json_program(struct writer *writer, const struct tfan_process *process)
 {
 	json_known(writer, ",\"exe\":", &process->exe);
 	json_known(writer, ",\"cgroup\":", &process->cgroup_path);
-	json_unsigned(writer, ",\"cgroup_id\":", process->cgroup);
+	writer_number(writer, ",\"cgroup_id\":", process->cgroup);
 	if (process->is_kernel)
 		writer_text(writer, ",\"kernel\":true");
 }
@@ -125,7 +125,7 @@ static void json_thread_state(struct writer *writer, const struct tfan_event *ev
 
 	(void)tfan_event_process(event, &process);
 	json_signed(writer, ",\"process\":", state->pid);
-	json_unsigned(writer, ",\"start\":", state->thread_start);
+	writer_number(writer, ",\"start\":", state->thread_start);
 	json_ids(writer, &process);
 	json_bool(writer, ",\"proven\":", process.is_proven);
 }
@@ -134,11 +134,11 @@ static void json_mapping(struct writer *writer, const struct tfan_state *state)
 {
 	static const char digits[] = "0123456789abcdef";
 
-	json_unsigned(writer, ",\"from\":", state->from);
-	json_unsigned(writer, ",\"to\":", state->to);
-	json_unsigned(writer, ",\"offset\":", state->offset);
+	writer_number(writer, ",\"from\":", state->from);
+	writer_number(writer, ",\"to\":", state->to);
+	writer_number(writer, ",\"offset\":", state->offset);
 	json_known(writer, ",\"path\":", &state->path);
-	json_unsigned(writer, ",\"inode\":", state->inode);
+	writer_number(writer, ",\"inode\":", state->inode);
 	writer_text(writer, ",\"build_id\":");
 	if (!state->build_id.size) {
 		writer_text(writer, "null");
@@ -174,7 +174,7 @@ static void json_address(struct writer *writer, const char *key, unsigned int fa
 	writer_text(writer, key);
 	writer_text(writer, "{\"address\":");
 	json_string(writer, text, strlen(text));
-	json_unsigned(writer, ",\"port\":", port);
+	writer_number(writer, ",\"port\":", port);
 	writer_char(writer, '}');
 }
 
@@ -185,10 +185,10 @@ static void json_socket(struct writer *writer, const struct tfan_state *state)
 
 	json_signed(writer, ",\"fd\":", state->fd);
 	json_known(writer, ",\"family\":", &name);
-	json_unsigned(writer, ",\"type\":", state->type);
-	json_unsigned(writer, ",\"protocol\":", state->protocol);
-	json_unsigned(writer, ",\"socket_state\":", state->socket_state);
-	json_unsigned(writer, ",\"inode\":", state->inode);
+	writer_number(writer, ",\"type\":", state->type);
+	writer_number(writer, ",\"protocol\":", state->protocol);
+	writer_number(writer, ",\"socket_state\":", state->socket_state);
+	writer_number(writer, ",\"inode\":", state->inode);
 	if (state->family == AF_INET || state->family == AF_INET6) {
 		json_address(writer, ",\"local\":", state->family, state->local, state->local_port);
 		json_address(writer, ",\"remote\":", state->family, state->remote, state->remote_port);
@@ -238,7 +238,7 @@ void output_json_state(struct output *output, const struct tfan_event *event)
 		json_socket(writer, &state);
 		break;
 	case TFAN_STATE_END:
-		json_unsigned(writer, ",\"left_out\":", state.left_out);
+		writer_number(writer, ",\"left_out\":", state.left_out);
 		break;
 	}
 	writer_char(writer, '}');

@@ -2,6 +2,7 @@
 #include "consumers/cli/output.h"
 
 #include "consumers/cli/escape.h"
+#include "consumers/cli/ledger.h"
 #include "consumers/cli/number.h"
 #include "consumers/cli/output_text.h"
 
@@ -344,12 +345,6 @@ static void text_notice(struct output *output, const struct tfan_event *event, i
 		writer_text(writer, TEXT_OFF);
 }
 
-void text_count(struct writer *writer, const char *key, uint64_t value)
-{
-	writer_text(writer, key);
-	writer_done(writer, number_unsigned(writer_room(writer, NUMBER_SIZE_MAX), value));
-}
-
 static void text_lost(struct output *output, const struct tfan_event *event, const struct tfan_lost *lost)
 {
 	struct writer *writer = output->writer;
@@ -357,9 +352,9 @@ static void text_lost(struct output *output, const struct tfan_event *event, con
 	text_notice(output, event, lost->cpu, tfan_event_kind(event) == TFAN_GAP ? "GAP" : "LOST");
 	writer_text(writer, " source=");
 	writer_text(writer, output_lost_source(lost->source));
-	text_count(writer, lost->counted ? " count=" : " count=unknown at_least=", lost->count);
-	text_count(writer, " from=", lost->from);
-	text_count(writer, " to=", lost->to);
+	writer_number(writer, lost->counted ? " count=" : " count=unknown at_least=", lost->count);
+	writer_number(writer, " from=", lost->from);
+	writer_number(writer, " to=", lost->to);
 	writer_end_line(writer);
 }
 
@@ -443,7 +438,7 @@ static void text_filter(struct output *output, const struct tfan_event *event)
 	text_notice(output, event, -1, "FILTER");
 	writer_text(writer, " probe=");
 	escape_text(writer, name, strlen(name));
-	text_count(writer, " id=", tfan_trace_id(trace));
+	writer_number(writer, " id=", tfan_trace_id(trace));
 	writer_end_line(writer);
 }
 
@@ -456,11 +451,11 @@ static void text_throttled(struct output *output, const struct tfan_event *event
 	text_notice(output, event, -1, "THROTTLED");
 	writer_text(writer, " probe=");
 	escape_text(writer, name, strlen(name));
-	text_count(writer, " id=", tfan_trace_id(trace));
+	writer_number(writer, " id=", tfan_trace_id(trace));
 	writer_text(writer, throttled->of_user ? " of=user" : " of=probe");
-	text_count(writer, " rate=", throttled->rate);
-	text_count(writer, " count=", throttled->count);
-	text_count(writer, " since=", throttled->since);
+	writer_number(writer, " rate=", throttled->rate);
+	writer_number(writer, " count=", throttled->count);
+	writer_number(writer, " since=", throttled->since);
 	writer_end_line(writer);
 }
 
@@ -469,7 +464,7 @@ static void text_cell(struct writer *writer, bool known, uint64_t value, size_t 
 {
 	text_pad(writer, known ? number_width(value) : 1, width);
 	if (known)
-		text_count(writer, "", value);
+		writer_number(writer, "", value);
 	else
 		writer_char(writer, '?');
 }
@@ -495,11 +490,11 @@ static void text_summary_probe(struct writer *writer, const struct summary_probe
 	text_cell(writer, probe->known, probe->ledger.lost_ring, 12);
 	text_cell(writer, shown, probe->shown, 12);
 	if (probe->known && probe->ledger.missed > 0)
-		text_count(writer, "  missed by the kernel: ", probe->ledger.missed);
+		writer_number(writer, "  missed by the kernel: ", probe->ledger.missed);
 	if (probe->known && probe->ledger.gave_up > 0)
-		text_count(writer, "  expressions that gave up: ", probe->ledger.gave_up);
+		writer_number(writer, "  expressions that gave up: ", probe->ledger.gave_up);
 	if (probe->known && probe->ledger.kept_known && probe->ledger.kept_away > 0)
-		text_count(writer, "  kept away by the kernel: ", probe->ledger.kept_away);
+		writer_number(writer, "  kept away by the kernel: ", probe->ledger.kept_away);
 	writer_end_line(writer);
 }
 
@@ -517,14 +512,7 @@ void output_text_summary(struct writer *writer, const struct summary *summary)
 		text_summary_probe(writer, &summary->probes[i], width, !summary->unshown);
 	if (!summary->session_known)
 		return;
-	text_count(writer, "session: ", summary->session.committed);
-	text_count(writer, " committed = ", summary->session.decoded);
-	text_count(writer, " decoded + ", summary->session.undecodable);
-	text_count(writer, " undecodable + ", summary->session.lost_kernel);
-	writer_text(writer, " lost in the kernel");
-	if (summary->session.dropped > 0)
-		text_count(writer, "; dropped before they were committed: ", summary->session.dropped);
-	writer_end_line(writer);
+	ledger_text_session(writer, "session: ", &summary->session);
 }
 
 const struct output_format output_text = {

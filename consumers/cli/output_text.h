@@ -11,7 +11,6 @@
 void text_columns(struct output *output, const struct tfan_event *event);
 /* A blank and KEY= */
 void text_key(struct writer *writer, const char *name, bool decorated);
-void text_count(struct writer *writer, const char *key, uint64_t value);
 
 /* " process=PID parent=PID uid=UID exe=PATH cgroup=PATH", as far as it is known; a '?' behind what is guessed. */
 void output_text_process(struct writer *writer, const struct tfan_event *event, bool decorated);

@@ -18,7 +18,7 @@ static void text_known(struct writer *writer, const char *key, const struct tfan
 static void text_value(struct writer *writer, const char *key, uint64_t value, bool decorated)
 {
 	text_key(writer, key, decorated);
-	text_count(writer, "", value);
+	writer_number(writer, "", value);
 }
 
 static void text_hex(struct writer *writer, const char *key, uint64_t value, bool decorated)
@@ -114,7 +114,7 @@ static void text_address(struct writer *writer, const char *key, unsigned int fa
 	writer_text(writer, family == AF_INET6 ? "[" : "");
 	writer_text(writer, text);
 	writer_text(writer, family == AF_INET6 ? "]" : "");
-	text_count(writer, ":", port);
+	writer_number(writer, ":", port);
 }
 
 static void text_socket(struct writer *writer, const struct tfan_state *state, bool decorated)

@@ -1,36 +1,30 @@
 #include "consumers/cli/status.h"
 
 #include "consumers/cli/escape.h"
+#include "consumers/cli/ledger.h"
 #include "consumers/cli/monotonic.h"
-#include "consumers/cli/number.h"
 
 #include <string.h>
-
-static void status_number(struct writer *writer, const char *before, uint64_t value)
-{
-	writer_text(writer, before);
-	writer_done(writer, number_unsigned(writer_room(writer, NUMBER_SIZE_MAX), value));
-}
 
 static void status_text_operated(struct writer *writer, const struct tfan_operator_status *from)
 {
 	uint64_t seconds = (monotonic_now() - from->started) / MONOTONIC_SECOND;
 
-	status_number(writer, "  running for ", seconds);
-	status_number(writer, " s; reader ", (uint64_t)from->reader_pid);
+	writer_number(writer, "  running for ", seconds);
+	writer_number(writer, " s; reader ", (uint64_t)from->reader_pid);
 	if (from->router_pid)
-		status_number(writer, ", router ", (uint64_t)from->router_pid);
+		writer_number(writer, ", router ", (uint64_t)from->router_pid);
 	else
 		writer_text(writer, ", no router");
-	status_number(writer, "; probes: ", from->probes);
+	writer_number(writer, "; probes: ", from->probes);
 	writer_end_line(writer);
 	if (!*from->instance)
 		return;
 	writer_text(writer, "  instance ");
 	writer_text(writer, from->instance);
-	status_number(writer, ": ", from->cpus);
-	status_number(writer, " CPUs, buffers of ", from->buffer_size / 1024);
-	status_number(writer, " KiB each, sub-buffers of ", from->subbuf_size / 1024);
+	writer_number(writer, ": ", from->cpus);
+	writer_number(writer, " CPUs, buffers of ", from->buffer_size / 1024);
+	writer_number(writer, " KiB each, sub-buffers of ", from->subbuf_size / 1024);
 	writer_text(writer, " KiB");
 	writer_end_line(writer);
 }
@@ -40,11 +34,11 @@ static void status_text_kept(struct writer *writer, const struct tfan_session_le
 {
 	if (!ledger->kept_probes)
 		return;
-	status_number(writer, "  kept away by the kernel: ", ledger->kept_away);
-	status_number(writer, " hits of ", ledger->kept_probes);
+	writer_number(writer, "  kept away by the kernel: ", ledger->kept_away);
+	writer_number(writer, " hits of ", ledger->kept_probes);
 	writer_text(writer, ledger->kept_probes == 1 ? " probe" : " probes");
 	if (ledger->unkept_probes)
-		status_number(writer, "; not known of others: ", ledger->unkept_probes);
+		writer_number(writer, "; not known of others: ", ledger->unkept_probes);
 	writer_end_line(writer);
 }
 
@@ -64,7 +58,7 @@ static void status_text_state(struct writer *writer, const struct status *status
 		writer_text(writer, "  its ");
 		writer_text(writer, status->silent);
 		if (status->silent_pid)
-			status_number(writer, ", process ", (uint64_t)status->silent_pid);
+			writer_number(writer, ", process ", (uint64_t)status->silent_pid);
 		writer_text(writer, status->silent_pid ? ", does not answer: it hangs or was stopped"
 						       : " does not answer: it hangs or was stopped");
 	} else {
@@ -82,43 +76,30 @@ static void status_text_trace(struct writer *writer, const struct tfan_consumer_
 	writer_text(writer, "    ");
 	(void)escape_plain(writer, trace->name, strlen(trace->name));
 	writer_text(writer, trace->enabled ? "" : " (disabled)");
-	status_number(writer, ": ", trace->ledger.decoded);
-	status_number(writer, " decoded = ", trace->ledger.delivered);
-	status_number(writer, " delivered + ", trace->ledger.filtered);
-	status_number(writer, " filtered + ", trace->ledger.lost_ring);
+	writer_number(writer, ": ", trace->ledger.decoded);
+	writer_number(writer, " decoded = ", trace->ledger.delivered);
+	writer_number(writer, " delivered + ", trace->ledger.filtered);
+	writer_number(writer, " filtered + ", trace->ledger.lost_ring);
 	writer_text(writer, " lost at the ring");
 	if (trace->ledger.gave_up)
-		status_number(writer, "; expressions that gave up: ", trace->ledger.gave_up);
+		writer_number(writer, "; expressions that gave up: ", trace->ledger.gave_up);
 	writer_end_line(writer);
 }
 
 static void status_text_consumer(struct writer *writer, const struct tfan_consumer *consumer)
 {
-	status_number(writer, "  consumer ", consumer->number);
+	writer_number(writer, "  consumer ", consumer->number);
 	writer_text(writer, " (");
 	(void)escape_plain(writer, consumer->program, strlen(consumer->program));
-	status_number(writer, "): user ", consumer->uid);
-	status_number(writer, ", process ", (uint64_t)consumer->pid);
-	status_number(writer, "; a ring of ", consumer->ring_size / 1024);
+	writer_number(writer, "): user ", consumer->uid);
+	writer_number(writer, ", process ", (uint64_t)consumer->pid);
+	writer_number(writer, "; a ring of ", consumer->ring_size / 1024);
 	writer_text(writer, consumer->overflow == TFAN_OVERWRITE ? " KiB that overwrites, " : " KiB that drops, ");
-	status_number(writer, "", consumer->ring_used);
+	writer_number(writer, "", consumer->ring_used);
 	writer_text(writer, " bytes of it in use");
 	writer_end_line(writer);
 	for (size_t i = 0; i < consumer->trace_count; i++)
 		status_text_trace(writer, &consumer->traces[i]);
-}
-
-static void status_text_ledger(struct writer *writer, const struct status *status)
-{
-	status_number(writer, "  ledger: ", status->ledger.committed);
-	status_number(writer, " committed = ", status->ledger.decoded);
-	status_number(writer, " decoded + ", status->ledger.undecodable);
-	status_number(writer, " undecodable + ", status->ledger.lost_kernel);
-	writer_text(writer, " lost in the kernel");
-	if (status->ledger.dropped)
-		status_number(writer, "; dropped before they were committed: ", status->ledger.dropped);
-	writer_end_line(writer);
-	status_text_kept(writer, &status->ledger);
 }
 
 void status_text(struct writer *writer, const struct status *status)
@@ -134,44 +115,44 @@ void status_text(struct writer *writer, const struct status *status)
 		status_text_state(writer, status);
 	if (status->operated)
 		status_text_operated(writer, &status->operator_status);
-	if (status->attached)
-		status_text_ledger(writer, status);
+	if (status->attached) {
+		ledger_text_session(writer, "  ledger: ", &status->ledger);
+		status_text_kept(writer, &status->ledger);
+	}
 	for (size_t i = 0; i < status->consumer_count; i++)
 		status_text_consumer(writer, &status->consumers[i]);
 }
 
 static void status_json_operated(struct writer *writer, const struct tfan_operator_status *from)
 {
-	status_number(writer, ",\"started\":", from->started);
-	status_number(writer, ",\"reader_pid\":", (uint64_t)from->reader_pid);
+	writer_number(writer, ",\"started\":", from->started);
+	writer_number(writer, ",\"reader_pid\":", (uint64_t)from->reader_pid);
 	if (from->router_pid)
-		status_number(writer, ",\"router_pid\":", (uint64_t)from->router_pid);
+		writer_number(writer, ",\"router_pid\":", (uint64_t)from->router_pid);
 	else
 		writer_text(writer, ",\"router_pid\":null");
-	status_number(writer, ",\"probes\":", from->probes);
-	status_number(writer, ",\"cpus\":", from->cpus);
+	writer_number(writer, ",\"probes\":", from->probes);
+	writer_number(writer, ",\"cpus\":", from->cpus);
 	if (*from->instance) {
 		writer_text(writer, ",\"instance\":\"");
 		escape_json(writer, from->instance, strlen(from->instance));
-		status_number(writer, "\",\"buffer_size\":", from->buffer_size);
-		status_number(writer, ",\"subbuf_size\":", from->subbuf_size);
+		writer_number(writer, "\",\"buffer_size\":", from->buffer_size);
+		writer_number(writer, ",\"subbuf_size\":", from->subbuf_size);
 	}
 }
 
 static void status_json_ledger(struct writer *writer, const struct tfan_session_ledger *ledger)
 {
-	status_number(writer, ",\"ledger\":{\"committed\":", ledger->committed);
-	status_number(writer, ",\"decoded\":", ledger->decoded);
-	status_number(writer, ",\"undecodable\":", ledger->undecodable);
-	status_number(writer, ",\"lost_kernel\":", ledger->lost_kernel);
-	status_number(writer, ",\"dropped\":", ledger->dropped);
+	writer_text(writer, ",\"ledger\":{");
+	ledger_json_session(writer, ledger);
+	writer_number(writer, ",\"dropped\":", ledger->dropped);
 	writer_text(writer, "},\"kept_away\":{\"hits\":");
 	if (ledger->kept_probes)
-		status_number(writer, "", ledger->kept_away);
+		writer_number(writer, "", ledger->kept_away);
 	else
 		writer_text(writer, "null");
-	status_number(writer, ",\"probes\":", ledger->kept_probes);
-	status_number(writer, ",\"unknown\":", ledger->unkept_probes);
+	writer_number(writer, ",\"probes\":", ledger->kept_probes);
+	writer_number(writer, ",\"unknown\":", ledger->unkept_probes);
 	writer_char(writer, '}');
 }
 
@@ -185,7 +166,7 @@ static void status_json_state(struct writer *writer, const struct status *status
 		writer_text(writer, status->silent);
 		writer_text(writer, "\",\"silent_pid\":");
 		if (status->silent_pid)
-			status_number(writer, "", (uint64_t)status->silent_pid);
+			writer_number(writer, "", (uint64_t)status->silent_pid);
 		else
 			writer_text(writer, "null");
 	}
@@ -202,13 +183,10 @@ static void status_json_trace(struct writer *writer, const struct tfan_consumer_
 {
 	writer_text(writer, "{\"name\":\"");
 	escape_json(writer, trace->name, strlen(trace->name));
-	status_number(writer, "\",\"id\":", trace->id);
-	writer_text(writer, trace->enabled ? ",\"enabled\":true" : ",\"enabled\":false");
-	status_number(writer, ",\"decoded\":", trace->ledger.decoded);
-	status_number(writer, ",\"delivered\":", trace->ledger.delivered);
-	status_number(writer, ",\"filtered\":", trace->ledger.filtered);
-	status_number(writer, ",\"lost_ring\":", trace->ledger.lost_ring);
-	status_number(writer, ",\"gave_up\":", trace->ledger.gave_up);
+	writer_number(writer, "\",\"id\":", trace->id);
+	writer_text(writer, trace->enabled ? ",\"enabled\":true," : ",\"enabled\":false,");
+	ledger_json_trace(writer, &trace->ledger);
+	writer_number(writer, ",\"gave_up\":", trace->ledger.gave_up);
 	writer_char(writer, '}');
 }
 
@@ -216,13 +194,13 @@ static void status_json_consumer(struct writer *writer, const char *session, con
 {
 	writer_text(writer, "{\"kind\":\"consumer\",\"session\":\"");
 	escape_json(writer, session, strlen(session));
-	status_number(writer, "\",\"consumer\":", consumer->number);
-	status_number(writer, ",\"uid\":", consumer->uid);
-	status_number(writer, ",\"pid\":", (uint64_t)consumer->pid);
+	writer_number(writer, "\",\"consumer\":", consumer->number);
+	writer_number(writer, ",\"uid\":", consumer->uid);
+	writer_number(writer, ",\"pid\":", (uint64_t)consumer->pid);
 	writer_text(writer, ",\"program\":\"");
 	escape_json(writer, consumer->program, strlen(consumer->program));
-	status_number(writer, "\",\"ring\":{\"size\":", consumer->ring_size);
-	status_number(writer, ",\"used\":", consumer->ring_used);
+	writer_number(writer, "\",\"ring\":{\"size\":", consumer->ring_size);
+	writer_number(writer, ",\"used\":", consumer->ring_used);
 	writer_text(writer, consumer->overflow == TFAN_OVERWRITE ? ",\"overflow\":\"overwrite\"}" : ",\"overflow\":\"drop\"}");
 	writer_text(writer, ",\"probes\":[");
 	for (size_t i = 0; i < consumer->trace_count; i++) {

@@ -3,9 +3,9 @@
 #include "base/exit_status.h"
 #include "consumers/cli/attachment.h"
 #include "consumers/cli/escape.h"
+#include "consumers/cli/ledger.h"
 #include "consumers/cli/message.h"
 #include "consumers/cli/monotonic.h"
-#include "consumers/cli/number.h"
 #include "consumers/cli/options.h"
 #include "consumers/cli/top.h"
 #include "consumers/cli/writer.h"
@@ -33,33 +33,23 @@ struct verb_top {
 
 /* ---- showing ---- */
 
-static void top_count(struct writer *writer, const char *before, uint64_t value)
-{
-	writer_text(writer, before);
-	writer_done(writer, number_unsigned(writer_room(writer, NUMBER_SIZE_MAX), value));
-}
-
 static void top_json_row(struct writer *writer, const struct top_row *row)
 {
 	const char *name = tfan_trace_name(row->trace);
 
 	writer_char(writer, '"');
 	escape_json(writer, name, strlen(name));
-	top_count(writer, "\":{\"rate\":", row->rate);
-	top_count(writer, ",\"decoded\":", row->ledger.decoded);
-	top_count(writer, ",\"delivered\":", row->ledger.delivered);
-	top_count(writer, ",\"filtered\":", row->ledger.filtered);
-	top_count(writer, ",\"lost_ring\":", row->ledger.lost_ring);
+	writer_number(writer, "\":{\"rate\":", row->rate);
+	writer_char(writer, ',');
+	ledger_json_trace(writer, &row->ledger);
 	writer_char(writer, '}');
 }
 
 static void top_json(struct writer *writer, const struct top *top)
 {
-	top_count(writer, "{\"kind\":\"top\",\"time\":", top->time);
-	top_count(writer, ",\"session\":{\"committed\":", top->session.committed);
-	top_count(writer, ",\"decoded\":", top->session.decoded);
-	top_count(writer, ",\"undecodable\":", top->session.undecodable);
-	top_count(writer, ",\"lost_kernel\":", top->session.lost_kernel);
+	writer_number(writer, "{\"kind\":\"top\",\"time\":", top->time);
+	writer_text(writer, ",\"session\":{");
+	ledger_json_session(writer, &top->session);
 	writer_text(writer, "},\"probes\":{");
 	for (size_t i = 0; i < top->count; i++) {
 		if (i > 0)
@@ -77,12 +67,12 @@ static void top_text(struct writer *writer, const struct top *top)
 		const char *name = tfan_trace_name(row->trace);
 
 		escape_text(writer, name, strlen(name));
-		top_count(writer, " rate=", row->rate);
-		top_count(writer, " decoded=", row->ledger.decoded);
-		top_count(writer, " delivered=", row->ledger.delivered);
-		top_count(writer, " filtered=", row->ledger.filtered);
-		top_count(writer, " lost_ring=", row->ledger.lost_ring);
-		top_count(writer, " lost_kernel=", top->session.lost_kernel);
+		writer_number(writer, " rate=", row->rate);
+		writer_number(writer, " decoded=", row->ledger.decoded);
+		writer_number(writer, " delivered=", row->ledger.delivered);
+		writer_number(writer, " filtered=", row->ledger.filtered);
+		writer_number(writer, " lost_ring=", row->ledger.lost_ring);
+		writer_number(writer, " lost_kernel=", top->session.lost_kernel);
 		writer_end_line(writer);
 	}
 }

@@ -31,25 +31,12 @@ static bool verb_watch_knows(const char *what)
 
 int verb_watch(const struct verb *verb, int argc, char **argv)
 {
-	struct private_session_config private_session = PRIVATE_SESSION_LIVE;
-	struct observation_config config = { 0 };
 	struct options options;
 	int status;
 
 	if (!options_parse(verb, argc, argv, &options, &status))
 		return status;
-	if (!verb_watch_knows(options.action)) {
-		options_release(&options);
-		return EXIT_USAGE;
-	}
-	config.options = &options;
-	config.watch = options.action;
-	if (!options.session) {
-		private_session.source = options.source;
-		private_session.interval = options.interval;
-		config.private_session = &private_session;
-	}
-	status = observation_run(&config);
+	status = verb_watch_knows(options.action) ? observation_run_live(&options, options.action) : EXIT_USAGE;
 	options_release(&options);
 	return status;
 }

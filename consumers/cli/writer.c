@@ -1,5 +1,7 @@
 #include "consumers/cli/writer.h"
 
+#include "consumers/cli/number.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -157,4 +159,10 @@ void writer_many_bytes(struct writer *writer, const void *bytes, size_t size)
 		from += n;
 		size -= n;
 	}
+}
+
+void writer_number(struct writer *writer, const char *before, uint64_t value)
+{
+	writer_text(writer, before);
+	writer_done(writer, number_unsigned(writer_room(writer, NUMBER_SIZE_MAX), value));
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct writer {
@@ -76,5 +77,8 @@ static inline void writer_text(struct writer *writer, const char *text)
 {
 	writer_bytes(writer, text, strlen(text));
 }
+
+/* A number behind a text. */
+void writer_number(struct writer *writer, const char *before, uint64_t value);
 
 #endif
