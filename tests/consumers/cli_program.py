@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The program tracefan with a made-up libtracefan below it (cli_fake.h says what each session does): output, exit
 statuses, signals, the command."""
+import contextlib
 import json
 import os
 import pty
@@ -34,6 +35,14 @@ def records(out):
 def as_bytes(text):
     """The way back that the manual page tells."""
     return b"".join(bytes([ord(c) - 0xef00]) if 0xef80 <= ord(c) <= 0xefff else c.encode() for c in text)
+
+
+def end_by_more_signals(process):
+    """One of them may be taken for the same signal as the first while that is pending."""
+    while process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
 
 
 class Output(unittest.TestCase):
@@ -186,13 +195,7 @@ class Ends(unittest.TestCase):
             os.close(w)
             select.select([r], [], [], PATIENCE)
             p.send_signal(signal.SIGINT)
-            # One of them may be taken for the same signal as the first while that is pending.
-            while p.poll() is None:
-                p.send_signal(signal.SIGTERM)
-                try:
-                    p.wait(0.05)
-                except subprocess.TimeoutExpired:
-                    continue
+            end_by_more_signals(p)
             os.close(r)
         self.assertEqual(p.returncode, 0)
 
@@ -505,12 +508,7 @@ class Command(unittest.TestCase):
         with self.start("plain", "sh", "-c", "trap '' TERM; echo $$; exec sleep 60 >&-") as p:
             pid = int(p.stdout.readline())
             try:
-                while p.poll() is None:
-                    p.send_signal(signal.SIGTERM)
-                    try:
-                        p.wait(0.05)
-                    except subprocess.TimeoutExpired:
-                        continue
+                end_by_more_signals(p)
             finally:
                 os.kill(pid, signal.SIGKILL)
         self.assertEqual(p.returncode, 128 + signal.SIGTERM)

@@ -6,7 +6,6 @@
 #include "router/text_join.h"
 
 #include <inttypes.h>
-#include <link.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/wait.h>
@@ -119,40 +118,6 @@ struct both_kind *both_forms_kind(struct both_forms *both, const char *name)
 }
 
 /* ---- probes ---- */
-
-struct place {
-	uintptr_t address;
-	uint64_t offset;
-};
-
-/* The file offset of an address, by the program headers of the object that holds it. */
-static int find_place(struct dl_phdr_info *info, size_t size, void *context)
-{
-	struct place *place = context;
-
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-
-		if (segment->p_type != PT_LOAD || place->address < start || place->address >= start + segment->p_filesz)
-			continue;
-		place->offset = segment->p_offset + (place->address - start);
-		return 1;
-	}
-	return 0;
-}
-
-int both_forms_place(uintptr_t function, char *ret, size_t room)
-{
-	struct place place = { .address = function };
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(dl_iterate_phdr(find_place, &place), 1);
-	(void)snprintf(ret, room, "/proc/self/fd/%d:0x%" PRIx64, fd, place.offset);
-	return fd;
-}
 
 void both_forms_probe(struct both_forms *both, const char *file, char kind, const char *name, const char *place,
 	const char *arguments)

@@ -63,9 +63,6 @@ bool both_forms_enable(struct both_forms *both, const char *system, const char *
 /* The kind of this name, which was added before. */
 struct both_kind *both_forms_kind(struct both_forms *both, const char *name);
 
-/* The place of a function of this program as the kernel's notation has it: by a descriptor, which is returned, to be
- * closed when the probe is defined, so that the program's path is no matter. */
-int both_forms_place(uintptr_t function, char *ret, size_t room);
 /* Defines and traces a probe of the instance's group: `file` is /uprobe_events or /kprobe_events, `kind` p or r. */
 void both_forms_probe(struct both_forms *both, const char *file, char kind, const char *name, const char *place,
 	const char *arguments);

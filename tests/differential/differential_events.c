@@ -6,6 +6,7 @@
 #include "tests/differential/hostile_strings.h"
 
 #include "base/checked.h"
+#include "tests/support/program_place.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -274,8 +275,9 @@ static void true_returns(const struct schema *schema, const struct both_event *e
 static void probe_in_program(uintptr_t function, char kind, const char *name, const char *arguments)
 {
 	char place[64], known[1024];
-	int fd = both_forms_place(function, place, sizeof(place));
+	int fd = program_place(function, place, sizeof(place));
 
+	assert_true(fd >= 0);
 	if (kind == 'p')
 		both_forms_known_arguments(&both, "/uprobe_events", place, arguments, known, sizeof(known));
 	both_forms_probe(&both, "/uprobe_events", kind, name, place, kind == 'p' ? known : arguments);

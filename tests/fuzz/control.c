@@ -3,30 +3,11 @@
 #include "base/cleanup.h"
 #include "shm/control.h"
 #include "tests/support/fuzz.h"
+#include "tests/support/packet.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-static int send_packet(int socket, const uint8_t *bytes, size_t size, unsigned int fd_count)
-{
-	char control[CMSG_SPACE(16 * sizeof(int))] __attribute__((aligned(8))) = { 0 };
-	struct iovec part = { .iov_base = (void *)bytes, .iov_len = size };
-	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
-
-	if (fd_count) {
-		struct cmsghdr *rights = (void *)control;
-
-		packet.msg_control = control;
-		packet.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		rights->cmsg_level = SOL_SOCKET;
-		rights->cmsg_type = SCM_RIGHTS;
-		rights->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		for (unsigned int i = 0; i < fd_count; i++)
-			memcpy(CMSG_DATA(rights) + i * sizeof(int), &socket, sizeof(int));
-	}
-	return sendmsg(socket, &packet, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
 
 /* What every receiver relies on after control_check. */
 static void use(const struct control_message *message)
@@ -59,7 +40,7 @@ void fuzz_one_input(const uint8_t *bytes, size_t size)
 	message = malloc(sizeof(*message));
 	if (!message)
 		abort();
-	if (send_packet(sockets[0], bytes + 1, size - 1, bytes[0] % 17) == 0 &&
+	if (packet_send_same(sockets[0], bytes + 1, size - 1, sockets[0], bytes[0] % 17) >= 0 &&
 		control_receive(sockets[1], message) == 1) {
 		if (control_check(message) == 0)
 			use(message);

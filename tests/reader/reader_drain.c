@@ -270,22 +270,6 @@ static void test_no_cpu_starves_another(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
-static int forbid(void **state)
-{
-	static const bool fallback = true;
-
-	*state = (void *)&fallback;
-	session_forbid_uring(true);
-	return 0;
-}
-
-static int allow(void **state)
-{
-	(void)state;
-	session_forbid_uring(false);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,10 +279,10 @@ int main(void)
 		cmocka_unit_test(test_idle_costs_nothing),
 		cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_no_cpu_starves_another),
-		cmocka_unit_test_setup_teardown(test_markers_arrive, forbid, allow),
-		cmocka_unit_test_setup_teardown(test_backlog_arrives, forbid, allow),
-		cmocka_unit_test_setup_teardown(test_stop_delivers_the_tail, forbid, allow),
-		cmocka_unit_test_setup_teardown(test_idle_costs_nothing, forbid, allow),
+		cmocka_unit_test_setup_teardown(test_markers_arrive, session_without_uring, session_with_uring),
+		cmocka_unit_test_setup_teardown(test_backlog_arrives, session_without_uring, session_with_uring),
+		cmocka_unit_test_setup_teardown(test_stop_delivers_the_tail, session_without_uring, session_with_uring),
+		cmocka_unit_test_setup_teardown(test_idle_costs_nothing, session_without_uring, session_with_uring),
 	};
 
 	if (!session_possible())

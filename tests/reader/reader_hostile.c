@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/exit_status.h"
+#include "tests/support/packet.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -60,12 +61,6 @@ static bool hangs_up(const struct session *session, bool after_hello, const void
 	size_t size, const int *fds, unsigned int fd_count)
 {
 	struct control_router_hello hello;
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(16 * sizeof(int))];
-	} ancillary;
-	struct iovec part = { .iov_base = (void *)bytes, .iov_len = size };
-	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
 	struct control_message reply;
 	int fd = session_connect_socket(session, "router.sock"), r;
 
@@ -75,15 +70,7 @@ static bool hangs_up(const struct session *session, bool after_hello, const void
 		assert_int_equal(control_call(fd, &hello, NULL, 0, &reply), 0);
 		control_message_release(&reply);
 	}
-	if (fd_count) {
-		packet.msg_control = &ancillary;
-		packet.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		ancillary.align.cmsg_level = SOL_SOCKET;
-		ancillary.align.cmsg_type = SCM_RIGHTS;
-		ancillary.align.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&ancillary.align), fds, fd_count * sizeof(int));
-	}
-	assert_true(sendmsg(fd, &packet, MSG_NOSIGNAL) == (ssize_t)size);
+	assert_true(packet_send(fd, bytes, size, fds, fd_count) == (ssize_t)size);
 	r = control_receive(fd, &reply);
 	if (r == 1)
 		control_message_release(&reply);

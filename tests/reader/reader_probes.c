@@ -75,16 +75,6 @@ static struct control_create uprobe(const char *fetch)
 	return create;
 }
 
-static struct control_create tracepoint(const char *system, const char *event)
-{
-	struct control_create create = { .kind = PROBE_TRACEPOINT };
-
-	snprintf(create.name, sizeof(create.name), "%s:%s", system, event);
-	snprintf(create.system, sizeof(create.system), "%s", system);
-	snprintf(create.event, sizeof(create.event), "%s", event);
-	return create;
-}
-
 /* Asks for a probe; returns the reply. The format's bytes go to *ret_format, if given. */
 static struct control_probe_created ask(struct session *session, struct control_create create,
 	int consumer, int target, char **ret_format)
@@ -197,29 +187,29 @@ static void test_tracepoint(void **state)
 	CLEANUP_FREE char *format = NULL;
 
 	first = ask(
-		session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, &format);
+		session, session_tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, &format);
 	assert_int_equal(first.status, 0);
 	assert_string_equal(first.system, "sched");
 	assert_string_equal(first.event, "sched_process_exec");
 	assert_non_null(strstr(format, "name: sched_process_exec"));
 	assert_int_equal(first.shared, 0);
 	second = ask(
-		session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL);
+		session, session_tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL);
 	assert_int_equal(second.shared, 1);
 	assert_true(second.probe_id == first.probe_id);
 
 	missing = ask(
-		session, tracepoint("sched", "sched_process_exex"), fixture->consumer, -1, NULL);
+		session, session_tracepoint("sched", "sched_process_exex"), fixture->consumer, -1, NULL);
 	assert_int_equal(missing.status, EXIT_LOCATION);
 	assert_non_null(strstr(
 		missing.failure.message, "no event \"sched_process_exex\" in system \"sched\""));
 	missing =
-		ask(session, tracepoint("shed", "sched_process_exec"), fixture->consumer, -1, NULL);
+		ask(session, session_tracepoint("shed", "sched_process_exec"), fixture->consumer, -1, NULL);
 	assert_int_equal(missing.status, EXIT_LOCATION);
 	assert_non_null(strstr(missing.failure.message, "no system \"shed\""));
-	missing = ask(session, tracepoint("..", "enable"), fixture->consumer, -1, NULL);
+	missing = ask(session, session_tracepoint("..", "enable"), fixture->consumer, -1, NULL);
 	assert_int_equal(missing.status, EXIT_LOCATION);
-	missing = ask(session, tracepoint("sched/../sched", "sched_process_exec"),
+	missing = ask(session, session_tracepoint("sched/../sched", "sched_process_exec"),
 		fixture->consumer, -1, NULL);
 	assert_int_equal(missing.status, EXIT_LOCATION);
 }
@@ -229,12 +219,12 @@ static void test_enabled_by_the_first_disabled_by_the_last(void **state)
 	struct fixture *fixture = *state;
 	struct session *session = &fixture->session;
 	uint64_t id =
-		ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL)
+		ask(session, session_tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL)
 			.probe_id;
 
 	assert_int_equal(event_state(session, "sched", "sched_process_exec"), '0');
 	assert_true(
-		ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL)
+		ask(session, session_tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL)
 			.probe_id == id);
 	assert_int_equal(set_enabled(session, id, true), 0);
 	assert_int_equal(set_enabled(session, id, true), 0);
@@ -411,9 +401,9 @@ static void test_routers_own_list_is_short(void **state)
 	struct fixture *fixture = *state;
 	struct session *session = &fixture->session;
 
-	assert_int_equal(ask(session, tracepoint("task", "task_rename"), -1, -1, NULL).status, 0);
-	assert_int_equal(ask(session, tracepoint("task", "task_newtask"), -1, -1, NULL).status, 0);
-	assert_int_equal(ask(session, tracepoint("sched", "sched_switch"), -1, -1, NULL).status,
+	assert_int_equal(ask(session, session_tracepoint("task", "task_rename"), -1, -1, NULL).status, 0);
+	assert_int_equal(ask(session, session_tracepoint("task", "task_newtask"), -1, -1, NULL).status, 0);
+	assert_int_equal(ask(session, session_tracepoint("sched", "sched_switch"), -1, -1, NULL).status,
 		EXIT_NOT_PERMITTED);
 	assert_int_equal(ask(session, uprobe("n=%di"), -1, -1, NULL).status, EXIT_NOT_PERMITTED);
 }
@@ -426,20 +416,20 @@ static void test_identity_is_the_sockets(void **state)
 
 	/* Its other end is root, too, but no consumer of this session. */
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(ask(session, tracepoint("task", "task_rename"), pair[0], -1, NULL).status,
+	assert_int_equal(ask(session, session_tracepoint("task", "task_rename"), pair[0], -1, NULL).status,
 		EXIT_NOT_PERMITTED);
 	assert_int_equal(
-		ask(session, tracepoint("task", "task_rename"), session->router, -1, NULL).status,
+		ask(session, session_tracepoint("task", "task_rename"), session->router, -1, NULL).status,
 		EXIT_NOT_PERMITTED);
 	assert_int_equal(
-		ask(session, tracepoint("task", "task_rename"), session->consumers, -1, NULL)
+		ask(session, session_tracepoint("task", "task_rename"), session->consumers, -1, NULL)
 			.status,
 		EXIT_NOT_PERMITTED);
 	assert_int_equal(
-		ask(session, tracepoint("task", "task_rename"), fixture->client, -1, NULL).status,
+		ask(session, session_tracepoint("task", "task_rename"), fixture->client, -1, NULL).status,
 		EXIT_NOT_PERMITTED);
 	assert_int_equal(
-		ask(session, tracepoint("task", "task_rename"), fixture->target, -1, NULL).status,
+		ask(session, session_tracepoint("task", "task_rename"), fixture->target, -1, NULL).status,
 		EXIT_NOT_PERMITTED);
 	close(pair[0]);
 	close(pair[1]);
@@ -603,7 +593,7 @@ static void test_removal_costs_nobody_an_event(void **state)
 	struct fixture *fixture = *state;
 	struct session *session = &fixture->session;
 	uint64_t traced =
-		ask(session, tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL)
+		ask(session, session_tracepoint("sched", "sched_process_exec"), fixture->consumer, -1, NULL)
 			.probe_id;
 	struct control_probe_created probe =
 		ask(session, uprobe("n=%di:u64"), fixture->consumer, fixture->target, NULL);

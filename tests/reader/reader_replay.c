@@ -166,16 +166,6 @@ static bool ended(const struct session *session, void *context)
 	return session->ends > 0;
 }
 
-static struct control_create tracepoint(const char *system, const char *event)
-{
-	struct control_create create = { .kind = PROBE_TRACEPOINT };
-
-	snprintf(create.name, sizeof(create.name), "%s:%s", system, event);
-	snprintf(create.system, sizeof(create.system), "%s", system);
-	snprintf(create.event, sizeof(create.event), "%s", event);
-	return create;
-}
-
 static struct control_probe_created ask(
 	struct session *session, struct control_create create, char **ret_format)
 {
@@ -271,7 +261,7 @@ static void test_recording(void **state)
 	assert_true(contains(session.facts, "name: sched_switch"));
 	assert_true(contains(session.names, "eight"));
 
-	created = ask(&session, tracepoint("sched", "sched_switch"), &format);
+	created = ask(&session, session_tracepoint("sched", "sched_switch"), &format);
 	assert_int_equal(created.status, 0);
 	assert_true(format && strstr(format, "name: sched_switch"));
 	created = ask(&session, by_name, NULL);
@@ -279,7 +269,7 @@ static void test_recording(void **state)
 	assert_string_equal(created.event, "f_0000000000000001_0badcafe");
 	assert_int_equal(ask(&session, unknown, NULL).status, EXIT_LOCATION);
 	assert_int_equal(
-		ask(&session, tracepoint("sched", "sched_wakeup"), NULL).status, EXIT_LOCATION);
+		ask(&session, session_tracepoint("sched", "sched_wakeup"), NULL).status, EXIT_LOCATION);
 	assert_int_equal(set_enabled(&session, 4711), EXIT_FAILED);
 	/* Nothing comes before it is wanted: the first entry is there only then. */
 	{
@@ -342,7 +332,7 @@ static void test_text_log(void **state)
 	write_file("log", log, size - 1); /* without the last newline */
 	start(&session, "--text", "log");
 	assert_int_equal(session.welcome.source, SOURCE_TEXT);
-	assert_int_equal(ask(&session, tracepoint("any", "ev"), NULL).status, 0);
+	assert_int_equal(ask(&session, session_tracepoint("any", "ev"), NULL).status, 0);
 	assert_int_equal(set_enabled(&session, 0), 0);
 	finish(&session, &story);
 	/* Every piece begins with a line. */
@@ -424,7 +414,7 @@ static void test_pages(void **state)
 		assert_int_equal(segment_blob_read(session.facts, 1 << 20, &facts, &size), 0);
 		assert_non_null(memmem(facts, size, machine, sizeof(machine)));
 		assert_int_equal(
-			ask(&session, tracepoint("sched", "sched_switch"), NULL).status, 0);
+			ask(&session, session_tracepoint("sched", "sched_switch"), NULL).status, 0);
 		assert_int_equal(set_enabled(&session, 0), 0);
 		assert_true(session_read_until(&session, ended, tell_page, &story));
 		/* In the order of time, each behind a word that nothing older is left. */

@@ -192,22 +192,6 @@ static void test_account_fits_its_place(void **state)
 	session_release(&session);
 }
 
-static int forbid(void **state)
-{
-	static const bool fallback = true;
-
-	*state = (void *)&fallback;
-	session_forbid_uring(true);
-	return 0;
-}
-
-static int allow(void **state)
-{
-	(void)state;
-	session_forbid_uring(false);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,11 +200,11 @@ int main(void)
 		cmocka_unit_test(test_stop_delivers_the_tail),
 		cmocka_unit_test(test_flush_stands_in_the_text),
 		cmocka_unit_test(test_account_fits_its_place),
-		cmocka_unit_test_setup_teardown(test_markers_arrive, forbid, allow),
-		cmocka_unit_test_setup_teardown(test_waits_again_after_a_burst, forbid, allow),
-		cmocka_unit_test_setup_teardown(test_stop_delivers_the_tail, forbid, allow),
-		cmocka_unit_test_setup_teardown(test_flush_stands_in_the_text, forbid, allow),
-		cmocka_unit_test_setup_teardown(test_account_fits_its_place, forbid, allow),
+		cmocka_unit_test_setup_teardown(test_markers_arrive, session_without_uring, session_with_uring),
+		cmocka_unit_test_setup_teardown(test_waits_again_after_a_burst, session_without_uring, session_with_uring),
+		cmocka_unit_test_setup_teardown(test_stop_delivers_the_tail, session_without_uring, session_with_uring),
+		cmocka_unit_test_setup_teardown(test_flush_stands_in_the_text, session_without_uring, session_with_uring),
+		cmocka_unit_test_setup_teardown(test_account_fits_its_place, session_without_uring, session_with_uring),
 	};
 
 	if (!session_possible())

@@ -87,9 +87,20 @@ void session_run_as(uid_t uid)
 	run_as = uid;
 }
 
-void session_forbid_uring(bool forbid)
+int session_without_uring(void **state)
 {
-	uring_forbidden = forbid;
+	static const bool without = true;
+
+	*state = (void *)&without;
+	uring_forbidden = true;
+	return 0;
+}
+
+int session_with_uring(void **state)
+{
+	(void)state;
+	uring_forbidden = false;
+	return 0;
 }
 
 static void forbid_uring(void)
@@ -266,6 +277,16 @@ uint32_t session_status_call(struct session *session, void *request, uint16_t ty
 		*ret = status.failure;
 	control_message_release(&message);
 	return status.status;
+}
+
+struct control_create session_tracepoint(const char *system, const char *event)
+{
+	struct control_create create = { .kind = PROBE_TRACEPOINT };
+
+	snprintf(create.name, sizeof(create.name), "%s:%s", system, event);
+	snprintf(create.system, sizeof(create.system), "%s", system);
+	snprintf(create.event, sizeof(create.event), "%s", event);
+	return create;
 }
 
 void session_consumer(struct session *session, int *ret_client, int *ret_server)

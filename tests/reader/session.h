@@ -40,9 +40,11 @@ bool session_possible(void);
 /* Where the reader under test lies. */
 const char *session_program(void);
 
-/* Readers started from now on find no io_uring: its system calls answer EPERM, as in many
- * containers. */
-void session_forbid_uring(bool forbid);
+/* A test's setup: readers started from now on find no io_uring, whose system calls answer EPERM, as in many containers.
+ * *state points to true. */
+int session_without_uring(void **state);
+/* And its teardown. */
+int session_with_uring(void **state);
 
 /* Readers started from now on run as this user, without any other group. */
 void session_run_as(uid_t uid);
@@ -70,6 +72,9 @@ void session_call(struct session *session, void *request, uint16_t type, uint32_
 /* The same for requests whose reply is a status: returns it. `ret` may be NULL. */
 uint32_t session_status_call(struct session *session, void *request, uint16_t type, uint32_t size,
 	const int *fds, unsigned int fd_count, struct control_failure *ret);
+
+/* A consumer's request for a tracepoint. */
+struct control_create session_tracepoint(const char *system, const char *event);
 
 /* A consumer's connection: `ret_server` is the router's end, as accepted. */
 void session_consumer(struct session *session, int *ret_client, int *ret_server);

@@ -4,6 +4,8 @@
 
 #include "router/catalog.h"
 
+#include "tests/support/common_fields.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,11 +13,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define COMMON                                                       \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"        \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"        \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 #define COMMON_FIELDS 4
 
 #define ONE_FIELD(type) "\tfield:" type " a;\toffset:8;\tsize:4;\tsigned:0;\n"

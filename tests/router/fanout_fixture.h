@@ -10,16 +10,11 @@
 #include "router/kept.h"
 #include "shm/wake.h"
 #include "tests/shm/ring_pair.h"
+#include "tests/support/common_fields.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define COMMON                                                                         \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
 #define HOST_IS_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 

@@ -4,6 +4,7 @@
 
 #include "router/catalog.h"
 #include "router/filter.h"
+#include "tests/support/common_fields.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,7 @@
 #define SAMPLE_ROOM   512
 
 static const char sample_format[] =
-	"name: sample\nID: 1000\nformat:\n"
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
-	"\n"
+	"name: sample\nID: 1000\nformat:\n" COMMON
 	"\tfield:u8 u8;\toffset:8;\tsize:1;\tsigned:0;\n"
 	"\tfield:s8 s8;\toffset:9;\tsize:1;\tsigned:1;\n"
 	"\tfield:u16 u16;\toffset:10;\tsize:2;\tsigned:0;\n"

@@ -5,12 +5,12 @@
 #include "router/filter.h"
 #include "router/page.h"
 #include "tests/router/filter_texts.h"
+#include "tests/support/program_place.h"
 #include "tests/support/trace_instance.h"
 
 #include "base/checked.h"
 
 #include <inttypes.h>
-#include <link.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <sys/prctl.h>
@@ -484,29 +484,6 @@ static void test_limits(void **state)
 
 /* ---- setting up ---- */
 
-struct place {
-	uintptr_t address;
-	uint64_t offset;
-};
-
-static int find_place(struct dl_phdr_info *info, size_t size, void *context)
-{
-	struct place *place = context;
-
-	(void)size;
-	for (unsigned int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-
-		if (segment->p_type != PT_LOAD || place->address < start ||
-			place->address - start >= segment->p_memsz)
-			continue;
-		place->offset = place->address - start + segment->p_offset;
-		return 1;
-	}
-	return 0;
-}
-
 static void begin_target(struct target *target)
 {
 	char file[256];
@@ -530,10 +507,9 @@ static void begin_target(struct target *target)
 
 static int setup(void **state)
 {
-	struct place place = { .address = (uintptr_t)filter_live_probed };
-	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	char place[64], *text;
+	int self = program_place((uintptr_t)filter_live_probed, place, sizeof(place));
 	size_t size = 0;
-	char *text;
 
 	(void)state;
 	cpu_count = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -544,10 +520,8 @@ static int setup(void **state)
 	assert_non_null(text);
 	assert_int_equal(page_layout_parse(text, size, false, &layout), 0);
 	free(text);
-	assert_int_equal(dl_iterate_phdr(find_place, &place), 1);
-	assert_int_equal(trace_instance_write(&instance, "/uprobe_events",
-				 "p:%s/values /proc/self/fd/%d:0x%" PRIx64 " " PROBE_ARGUMENTS,
-				 instance.group, self, place.offset),
+	assert_true(self >= 0);
+	assert_int_equal(trace_instance_write(&instance, "/uprobe_events", "p:%s/values %s " PROBE_ARGUMENTS, instance.group, place),
 		0);
 	(void)close(self);
 	probe.system = instance.group;

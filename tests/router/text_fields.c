@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "router/catalog.h"
+#include "tests/support/common_fields.h"
 #include "tests/support/guarded.h"
 
 #include <errno.h>
@@ -13,12 +14,6 @@
 #include <cmocka.h>
 
 #include "tests/support/text_show.h"
-
-#define COMMON                                                                          \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"          \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"          \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"  \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
 #define EVENT(name, fields, print) "name: " name "\nID: 300\nformat:\n" COMMON fields "\nprint fmt: " print "\n"
 

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "router/text_fields.h"
+#include "tests/support/program_place.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -53,8 +54,9 @@ static int remove_instance(void **state)
 static void define_probe(const char *name, const char *arguments)
 {
 	char place[64];
-	int fd = both_forms_place((uintptr_t)probed, place, sizeof(place));
+	int fd = program_place((uintptr_t)probed, place, sizeof(place));
 
+	assert_true(fd >= 0);
 	both_forms_probe(&both, "/uprobe_events", 'p', name, place, arguments);
 	(void)close(fd);
 }

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/exit_status.h"
 #include "shm/ring_abi.h"
+#include "tests/support/packet.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -355,25 +356,9 @@ static int open_descriptors(void)
 	return count;
 }
 
-/* Sends any bytes with any number of descriptors, as a peer that ignores the rules might. */
 static void send_raw(int socket, const void *bytes, size_t size, unsigned int fd_count)
 {
-	char control[CMSG_SPACE(64 * sizeof(int))] __attribute__((aligned(8))) = { 0 };
-	struct iovec part = { .iov_base = (void *)bytes, .iov_len = size };
-	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
-
-	if (fd_count) {
-		struct cmsghdr *rights = (void *)control;
-
-		packet.msg_control = control;
-		packet.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		rights->cmsg_level = SOL_SOCKET;
-		rights->cmsg_type = SCM_RIGHTS;
-		rights->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		for (unsigned int i = 0; i < fd_count; i++)
-			memcpy(CMSG_DATA(rights) + i * sizeof(int), &(int){ 0 }, sizeof(int));
-	}
-	assert_int_equal(sendmsg(socket, &packet, MSG_NOSIGNAL), size);
+	assert_int_equal(packet_send_same(socket, bytes, size, 0, fd_count), size);
 }
 
 static void messages_travel_with_descriptors(void **state)

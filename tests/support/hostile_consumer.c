@@ -16,6 +16,7 @@
 #include "shm/control.h"
 #include "shm/ring.h"
 #include "shm/state_abi.h"
+#include "tests/support/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -186,24 +187,10 @@ static const struct {
 /* Sends bytes as they are. True: an answer came; false: the router hung up. */
 static bool is_answered(int fd, const void *bytes, size_t size, const int *fds, unsigned int fd_count)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(256 * sizeof(int))];
-	} ancillary = { .bytes = { 0 } };
-	struct iovec part = { .iov_base = (void *)bytes, .iov_len = size };
-	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
 	struct control_message reply;
 	int r;
 
-	if (fd_count) {
-		packet.msg_control = &ancillary;
-		packet.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		ancillary.align.cmsg_level = SOL_SOCKET;
-		ancillary.align.cmsg_type = SCM_RIGHTS;
-		ancillary.align.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&ancillary.align), fds, fd_count * sizeof(int));
-	}
-	must(sendmsg(fd, &packet, MSG_NOSIGNAL) == (ssize_t)size, "sending");
+	must(packet_send(fd, bytes, size, fds, fd_count) == (ssize_t)size, "sending");
 	r = control_receive(fd, &reply);
 	must(r != -EAGAIN, "no answer, and no end of the connection either");
 	if (r == 1)
