@@ -27,6 +27,7 @@ struct raw_cpu {
 	uint32_t taken; /* sub-buffers moved in this sweep */
 	uint32_t want;  /* length of the next chain */
 	uint32_t planned; /* sub-buffers that chains are to bring in this sweep */
+	uint64_t begun;   /* with which time the last one that this sweep brought begins; 0: none yet */
 	/* The chain in flight. Its reads are linked, so they finish in order. */
 	uint32_t chain[RAW_CHAIN_MAX];
 	uint32_t queued, done;
@@ -42,6 +43,7 @@ struct raw {
 	struct pollfd *poll;
 	uint32_t in_flight; /* reads of all CPUs */
 	uint64_t until;     /* what begins later need not be read any more; UINT64_MAX: all has to be */
+	uint64_t told;      /* up to which time all has to be read at least */
 	uint32_t share;     /* sub-buffers of one CPU in one sweep, at most */
 	/* What becomes of a sub-buffer: published, or counted by the proof. Takes the slot over. */
 	void (*deliver)(struct raw *raw, uint32_t cpu, uint32_t slot, uint32_t length);
@@ -80,9 +82,10 @@ int raw_round(struct raw *raw, uint32_t *ret_moved);
 void raw_begin(struct raw *raw);
 
 /* A sweep without a look: reads each CPU past `time`, that is, until a read finds nothing or brings a sub-buffer that
- * begins later; unless its share is used up or no slot is left before. Those that were not read so far stay `ready`.
+ * begins later; or past `told`, if what comes next is likely not full yet; unless its share is used up or no slot is
+ * left before. Those that were not read past `told` stay `ready`.
  * Leaves no read in flight. Returns 0 or -errno. */
-int raw_drain(struct raw *raw, uint64_t time);
+int raw_drain(struct raw *raw, uint64_t time, uint64_t told);
 
 /* How long the next loaded sweep may wait, in ns: the interval; longer after one that moved much in the `span` since the
  * one before, at most twice that, and never until much of a CPU's buffer is full. */

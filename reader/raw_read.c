@@ -88,14 +88,20 @@ static uint32_t obtainable(struct raw *raw, uint32_t index)
 	return fair < most ? fair : most;
 }
 
-/* Every sub-buffer begins with the time of its first event, the clock's own number. It only says when to stop: a CPU
- * that makes events as fast as they are read is never found empty. */
-static bool begins_after(const struct raw *raw, uint32_t slot)
+/* Whether enough of a CPU has been read, by the time at which its last sub-buffer begins, the clock's own number: past the
+ * sweep's time, since a CPU that makes events as fast as they are read is never found empty; or past the time that
+ * will be told, if the next one is likely not full yet. The kernel copies what is in such a one event by event, ten
+ * times as dear, and what comes into it later, too. */
+static bool read_enough(const struct raw *raw, struct raw_cpu *cpu, uint32_t slot)
 {
+	const uint64_t before = cpu->begun;
 	uint64_t time;
 
 	memcpy(&time, pool_writer_slot(raw->base.pool, slot), sizeof(time));
-	return time > raw->until;
+	cpu->begun = time;
+	if (time > raw->until)
+		return true;
+	return before && time > before && time > raw->told && time - before > (raw->until - time) / 2;
 }
 
 static void settle(struct raw_cpu *cpu, uint32_t index, uint32_t slot, int result)
@@ -104,7 +110,7 @@ static void settle(struct raw_cpu *cpu, uint32_t index, uint32_t slot, int resul
 
 	if (result > 0) {
 		cpu->taken++;
-		if (begins_after(raw, slot))
+		if (read_enough(raw, cpu, slot))
 			cpu->ready = false;
 		raw->deliver(raw, index, slot, (uint32_t)result);
 	} else {
@@ -338,17 +344,19 @@ static void read_rest(struct raw *raw, uint32_t index)
 	}
 }
 
-int raw_drain(struct raw *raw, uint64_t time)
+int raw_drain(struct raw *raw, uint64_t time, uint64_t told)
 {
 	uint32_t moved = 1;
 	int r = 0;
 
 	raw->until = time;
+	raw->told = told;
 	for (uint32_t i = 0; i < raw->cpu_count; i++) {
 		struct raw_cpu *cpu = &raw->cpus[i];
 
 		cpu->planned = cpu->taken / 2;
 		cpu->taken = 0;
+		cpu->begun = 0;
 		cpu->ready = true;
 		cpu->stalled = cpu->offline = false;
 	}

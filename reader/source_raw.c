@@ -18,7 +18,8 @@
  * last look: what that look didn't find isn't there, and everything that the sweep published is
  * older. Loaded, it doesn't look, since each look makes the next commit of every CPU pay for an
  * interrupt: T is the clock's at its beginning, and each CPU is read until a read finds nothing or
- * brings what begins after T. So what it published may be newer than T, and another sweep follows.
+ * brings what begins after T, or after the time of the sweep before, which is told, if the next sub-buffer is likely not full.
+ * So what it published may be newer than T, and some that is older may be left: another sweep follows.
  * No read is in flight between sweeps. */
 #include "reader/raw.h"
 
@@ -121,7 +122,7 @@ static int sweep(struct raw *raw, uint64_t *ret_time, bool *ret_empty)
 	raw->unwoken = 0;
 	if (raw->loaded) {
 		*ret_time = loop_now();
-		r = raw_drain(raw, *ret_time);
+		r = raw_drain(raw, *ret_time, raw->swept);
 	} else {
 		r = sweep_by_looks(raw, ret_time);
 	}

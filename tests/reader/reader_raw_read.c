@@ -95,7 +95,7 @@ static void test_until_nothing_is_left(void **state)
 
 	for (uint64_t time = 1; time <= 5; time++)
 		put(bench, 0, time);
-	assert_int_equal(raw_drain(&bench->raw, NOW), 0);
+	assert_int_equal(raw_drain(&bench->raw, NOW, NOW), 0);
 	assert_int_equal(bench->count, 5);
 	assert_int_equal(bench->cpus[0].taken, 5);
 	assert_int_equal(bench->cpus[1].taken, 0);
@@ -114,7 +114,7 @@ static void test_until_the_time_of_the_sweep(void **state)
 	for (uint64_t time = NOW + 1; time < NOW + 5; time++)
 		put(bench, 0, time);
 	put(bench, 1, NOW - 2);
-	assert_int_equal(raw_drain(&bench->raw, NOW), 0);
+	assert_int_equal(raw_drain(&bench->raw, NOW, NOW), 0);
 	assert_int_equal(bench->cpus[0].taken, 3);
 	assert_int_equal(bench->times[2], NOW + 1);
 	/* It was read past that time, as far as the sweep goes. */
@@ -122,9 +122,44 @@ static void test_until_the_time_of_the_sweep(void **state)
 	assert_int_equal(bench->cpus[1].taken, 1);
 	assert_int_equal(bench->count, 4);
 	/* Nothing was taken and not delivered. */
-	assert_int_equal(raw_drain(&bench->raw, 2 * NOW), 0);
+	assert_int_equal(raw_drain(&bench->raw, 2 * NOW, 2 * NOW), 0);
 	assert_int_equal(bench->times[4], NOW + 2);
 	assert_int_equal(bench->count, 7);
+}
+
+static void put_six(const struct bench *bench)
+{
+	for (uint64_t time = NOW - 500; time <= NOW; time += 100)
+		put(bench, 0, time);
+}
+
+/* The next one is likely full only when as much time has gone by as two of them take. */
+static void test_what_is_not_full_is_left(void **state)
+{
+	struct bench *bench = *state;
+
+	put_six(bench);
+	put(bench, 1, NOW - 100);
+	put(bench, 1, NOW - 50);
+	assert_int_equal(raw_drain(&bench->raw, NOW, NOW - 350), 0);
+	assert_int_equal(bench->cpus[0].taken, 5);
+	assert_int_equal(bench->times[4], NOW - 100);
+	/* From one alone nobody knows how long they take. */
+	assert_int_equal(bench->cpus[1].taken, 2);
+	assert_false(bench->cpus[0].ready || bench->cpus[1].ready || bench->raw.blocked);
+	/* It comes with the next sweep. */
+	assert_int_equal(raw_drain(&bench->raw, 2 * NOW, NOW), 0);
+	assert_int_equal(bench->cpus[0].taken, 1);
+	assert_int_equal(bench->times[7], NOW);
+}
+
+static void test_what_will_be_told_is_read(void **state)
+{
+	struct bench *bench = *state;
+
+	put_six(bench);
+	assert_int_equal(raw_drain(&bench->raw, NOW, NOW - 100), 0);
+	assert_int_equal(bench->cpus[0].taken, 6);
 }
 
 static void test_until_the_share_is_used_up(void **state)
@@ -133,7 +168,7 @@ static void test_until_the_share_is_used_up(void **state)
 
 	for (uint64_t time = 1; time <= SHARE + 2U; time++)
 		put(bench, 0, time);
-	assert_int_equal(raw_drain(&bench->raw, NOW), 0);
+	assert_int_equal(raw_drain(&bench->raw, NOW, NOW), 0);
 	assert_int_equal(bench->count, SHARE);
 	assert_true(bench->cpus[0].ready);
 	assert_false(bench->cpus[1].ready || bench->raw.blocked);
@@ -146,15 +181,15 @@ static void test_without_a_slot_a_look_tells(void **state)
 
 	for (uint32_t i = 0; i < SLOTS; i++)
 		taken[i] = pool_writer_take(&bench->pool);
-	assert_int_equal(raw_drain(&bench->raw, NOW), 0);
+	assert_int_equal(raw_drain(&bench->raw, NOW, NOW), 0);
 	assert_false(bench->raw.blocked || bench->cpus[0].ready || bench->cpus[1].ready);
 	put(bench, 1, 1);
-	assert_int_equal(raw_drain(&bench->raw, NOW), 0);
+	assert_int_equal(raw_drain(&bench->raw, NOW, NOW), 0);
 	assert_true(bench->raw.blocked && bench->cpus[1].ready && !bench->cpus[0].ready);
 	for (uint32_t i = 0; i < SLOTS; i++)
 		pool_writer_put(&bench->pool, taken[i]);
 	bench->raw.blocked = false;
-	assert_int_equal(raw_drain(&bench->raw, NOW), 0);
+	assert_int_equal(raw_drain(&bench->raw, NOW, NOW), 0);
 	assert_int_equal(bench->count, 1);
 	assert_false(bench->raw.blocked || bench->cpus[1].ready);
 }
@@ -203,6 +238,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_until_nothing_is_left, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_until_the_time_of_the_sweep, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_not_full_is_left, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_will_be_told_is_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_until_the_share_is_used_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_a_slot_a_look_tells, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
