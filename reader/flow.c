@@ -28,19 +28,19 @@ static uint64_t go_on(void *context)
 	return flow->error || flow->source->deadline > flow->began + LONG_NS ? flow->began + LONG_NS : flow->source->deadline;
 }
 
-static ssize_t write_meanwhile(struct flow *flow, int fd, const char *path, const char *text)
+static void begin(struct flow *flow, const char *path)
 {
-	ssize_t n;
-
 	flow->path = path;
 	flow->began = loop_now();
 	flow->told = false;
 	flow->error = 0;
-	n = loop_write(flow->loop, fd, text, strlen(text), go_on, flow);
+}
+
+static void end(const struct flow *flow)
+{
 	if (flow->told)
-		log_note("the write to %s has come to its end after %llu ms", path,
+		log_note("the write to %s has come to its end after %llu ms", flow->path,
 			(unsigned long long)((loop_now() - flow->began) / 1000000));
-	return n;
 }
 
 int flow_write(struct flow *flow, int folder, const char *path, bool append, const char *text)
@@ -53,8 +53,22 @@ int flow_write(struct flow *flow, int folder, const char *path, bool append, con
 	fd = openat(folder, path, O_WRONLY | O_CLOEXEC | (append ? O_APPEND : 0));
 	if (fd < 0)
 		return -errno;
-	n = write_meanwhile(flow, fd, path, text);
+	begin(flow, path);
+	n = loop_write(flow->loop, fd, text, strlen(text), go_on, flow);
+	end(flow);
 	if (n < 0)
 		return (int)n;
 	return (size_t)n == strlen(text) ? 0 : -EIO;
+}
+
+int flow_clear(struct flow *flow, int folder, const char *path)
+{
+	CLEANUP_CLOSE int fd = -1;
+
+	if (!flow)
+		return tracedir_clear(folder, path);
+	begin(flow, path);
+	fd = loop_file(flow->loop, folder, path, O_WRONLY | O_CLOEXEC | O_TRUNC, go_on, flow);
+	end(flow);
+	return fd < 0 ? fd : 0;
 }

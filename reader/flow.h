@@ -18,5 +18,7 @@ struct flow {
 
 /* As tracedir_write and tracedir_append (`append`). `flow` NULL: nothing goes on meanwhile. */
 int flow_write(struct flow *flow, int folder, const char *path, bool append, const char *text);
+/* As tracedir_clear. */
+int flow_clear(struct flow *flow, int folder, const char *path);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/cleanup.h"
 #include "base/exit_status.h"
 #include "base/log.h"
-#include "reader/flow.h"
 #include "reader/folder.h"
 #include "reader/holder.h"
 #include "reader/lock.h"
@@ -185,6 +184,7 @@ static int set_up(struct instance *instance, const struct instance_wish *wish,
 	struct tracedir_problem *problem)
 {
 	const pid_t self = getpid();
+	struct pid_lists lists;
 	int r = tracedir_write(instance->dir, "trace_clock", "mono");
 
 	if (r < 0)
@@ -203,7 +203,8 @@ static int set_up(struct instance *instance, const struct instance_wish *wish,
 	r = count_cpus(instance);
 	if (r < 0)
 		return fail(problem, EXIT_MISSING, r, "per_cpu of", instance->name);
-	r = instance_exclude(instance, &self, 1, false);
+	lists = instance_lists(instance);
+	r = pid_lists_add(&lists, &self, 1);
 	/* Without the file (before 5.7) the reader's own events are in the trace; that is no reason
 	 * to fail. */
 	return r < 0 && r != -ENOENT
@@ -367,12 +368,20 @@ static int read_sizes(struct instance *instance)
 	return count_cpus(instance);
 }
 
+static int adopt_lists(const struct instance *instance)
+{
+	const struct pid_lists lists = instance_lists(instance);
+	const pid_t self = getpid();
+	int r = pid_lists_add(&lists, &self, 1);
+
+	return r < 0 ? r : pid_lists_mend(&lists);
+}
+
 int instance_adopt(
 	int root, const char *session, struct instance *ret, struct tracedir_problem *ret_problem)
 {
 	struct instance instance = { .root = -1, .dir = -1 };
 	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX];
-	const pid_t self = getpid();
 	int r;
 
 	instance_path(session, path, sizeof(path));
@@ -384,7 +393,7 @@ int instance_adopt(
 	if (!r) {
 		r = read_sizes(&instance);
 		if (!r)
-			r = instance_exclude(&instance, &self, 1, false);
+			r = adopt_lists(&instance);
 		if (!r || r == -ENOENT)
 			instance.handle = tracefs_instance_create(instance.name);
 		r = instance.handle ? 0 : r ? r : -EIO;
@@ -400,23 +409,9 @@ int instance_adopt(
 	return 0;
 }
 
-int instance_excluded(const struct instance *instance, pid_t *ret, unsigned int count)
+struct pid_lists instance_lists(const struct instance *instance)
 {
-	CLEANUP_FREE char *text = NULL;
-	int r = tracedir_read(instance->dir, "set_event_notrace_pid", &text, NULL);
-	unsigned int found = 0;
-	char *at = text, *end;
-
-	if (r < 0)
-		return r;
-	for (; found < count; at = end) {
-		long number = strtol(at, &end, 10);
-
-		if (end == at)
-			break;
-		ret[found++] = (pid_t)number;
-	}
-	return (int)found;
+	return (struct pid_lists){ .dir = instance->dir, .flow = instance->flow };
 }
 
 int instance_disable(const struct instance *instance)
@@ -432,51 +427,6 @@ int instance_reset(const struct instance *instance)
 int instance_mark(const struct instance *instance, const char *text)
 {
 	return tracedir_write(instance->dir, "trace_marker", text);
-}
-
-/* Adds the process's threads to the text, which grows. A process that is gone has none. */
-static int add_threads(pid_t process, char **text, size_t *length)
-{
-	char path[64];
-	const struct dirent *entry;
-	DIR *tasks;
-	int r = 0;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
-	tasks = opendir(path);
-	while (tasks && !r && (entry = readdir(tasks))) {
-		char *more;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		more = realloc(*text, *length + sizeof(entry->d_name) + 2);
-		if (!more) {
-			r = -ENOMEM;
-			continue;
-		}
-		*text = more;
-		*length += (size_t)sprintf(more + *length, "%s ", entry->d_name);
-	}
-	if (tasks)
-		(void)closedir(tasks);
-	return r;
-}
-
-int instance_exclude(
-	const struct instance *instance, const pid_t *processes, size_t count, bool afresh)
-{
-	CLEANUP_FREE char *text = NULL;
-	size_t length = 0;
-	int r = 0;
-
-	for (size_t i = 0; !r && i < count; i++)
-		r = add_threads(processes[i], &text, &length);
-	if (!r && afresh)
-		r = tracedir_clear(instance->dir, "set_event_notrace_pid");
-	/* One write for all: the kernel lets all CPUs come to rest after each. */
-	if (!r && text)
-		r = flow_write(instance->flow, instance->dir, "set_event_notrace_pid", true, text);
-	return r;
 }
 
 void instance_release(struct instance *instance)

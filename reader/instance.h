@@ -3,6 +3,7 @@
 #ifndef TRACEFAN_READER_INSTANCE_H
 #define TRACEFAN_READER_INSTANCE_H
 
+#include "reader/pid_lists.h"
 #include "reader/tracedir.h"
 #include "shm/control_abi.h"
 
@@ -53,9 +54,8 @@ int instance_create(int root, const char *session, const struct instance_wish *w
 int instance_adopt(
 	int root, const char *session, struct instance *ret, struct tracedir_problem *ret_problem);
 
-/* The numbers on the list of threads that are kept out of the trace, up to `count` of them. Returns how many, or
- * -errno. */
-int instance_excluded(const struct instance *instance, pid_t *ret, unsigned int count);
+/* Whose events it records. */
+struct pid_lists instance_lists(const struct instance *instance);
 
 /* Disables all events of the instance. Returns 0 or -errno. */
 int instance_disable(const struct instance *instance);
@@ -68,12 +68,6 @@ int instance_count(const struct instance *instance, struct instance_counts *ret)
 
 /* Writes one text to the instance's trace_marker. */
 int instance_mark(const struct instance *instance, const char *text);
-
-/* Keeps the threads of these processes out of the trace, beside those that are kept out already,
- * or, `afresh`, only them. A process that is gone is passed over. Returns 0 or -errno (-ENOENT: the
- * kernel can't do it). */
-int instance_exclude(
-	const struct instance *instance, const pid_t *processes, size_t count, bool afresh);
 
 /* Closes all, and leaves the instance to another reader. */
 void instance_release(struct instance *instance);

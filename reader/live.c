@@ -4,17 +4,12 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "reader/facts.h"
-#include "reader/loop.h"
 #include "shm/control.h"
 #include "shm/segment.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-/* How often the list of those who are kept out is written anew while somebody is attached. */
-#define PURGE_EACH_NS UINT64_C(60000000000)
 
 static struct live *live_of(struct provider *provider)
 {
@@ -113,98 +108,24 @@ static int close_probe(struct provider *provider, uint64_t id, struct control_fa
 		     : EXIT_FAILED;
 }
 
-/* Takes the stale ones off the kernel's list, which can only be added to, or cleared: it is written
- * anew. */
-static int purge(struct live *live)
-{
-	unsigned int kept = 0;
-
-	for (unsigned int i = 0; i < live->excluded_count; i++) {
-		if (live->numbers[i] == LIVE_STALE)
-			continue;
-		live->numbers[kept] = live->numbers[i];
-		live->processes[kept++] = live->processes[i];
-	}
-	live->excluded_count = kept;
-	return instance_exclude(live->instance, live->processes, live->excluded_count, true);
-}
-
 static int exclude(struct provider *provider, uint64_t number, pid_t process)
 {
-	struct live *live = live_of(provider);
-	bool listed = false;
-
-	/* A process that this namespace can't see has no number to write. */
-	if (process <= 0)
-		return 0;
-	for (unsigned int i = live->own_count; i < live->excluded_count; i++) {
-		if (live->processes[i] != process)
-			continue;
-		/* It is on the kernel's list still. */
-		if (live->numbers[i] == LIVE_STALE) {
-			live->numbers[i] = number;
-			return 0;
-		}
-		listed = true;
-	}
-	/* Its own events are a nuisance, and no reason to send anybody away. */
-	if (live->excluded_count == LIVE_EXCLUDED_MAX) {
-		log_note("process %d is not kept out of the trace: so many came and went",
-			(int)process);
-		return 0;
-	}
-	live->numbers[live->excluded_count] = number;
-	live->processes[live->excluded_count++] = process;
-	/* The kernel waits for its readers at each, and a process may be many consumers. */
-	return listed ? 0 : instance_exclude(live->instance, &process, 1, false);
+	return kept_out_add(&live_of(provider)->kept, number, process);
 }
 
-/* While the list is written anew the kernel leaves out events of others for microseconds to
- * milliseconds: it stops looking at who runs where before it stops checking, and begins to check
- * before it has looked. So this waits until nobody is attached who could miss them, or so many
- * processes have left that one of their numbers might be another's soon; and somebody who comes and
- * goes all the time, to make others miss something, makes them do so once a minute. */
-static int purge_if_due(struct live *live)
+static void include(struct provider *provider, uint64_t number)
 {
-	const uint64_t now = loop_now();
-	unsigned int stale = 0, consumers = 0;
-
-	for (unsigned int i = live->own_count; i < live->excluded_count; i++) {
-		stale += live->numbers[i] == LIVE_STALE;
-		consumers += live->numbers[i] != LIVE_STALE && live->numbers[i] != LIVE_ROUTER;
-	}
-	if (!stale || (consumers && (stale < LIVE_STALE_MAX || now - live->purged < PURGE_EACH_NS)))
-		return 0;
-	if (consumers)
-		live->purged = now;
-	return purge(live);
+	kept_out_leave(&live_of(provider)->kept, number);
 }
 
-/* It need not be kept out any more. A process that is on the list for another reason, too, needs no
- * place for this one. */
-static void retire(struct live *live, unsigned int i)
+static uint64_t due(const struct provider *provider)
 {
-	for (unsigned int k = live->own_count; k < live->excluded_count; k++) {
-		if (k == i || live->processes[k] != live->processes[i])
-			continue;
-		live->excluded_count--;
-		live->numbers[i] = live->numbers[live->excluded_count];
-		live->processes[i] = live->processes[live->excluded_count];
-		return;
-	}
-	live->numbers[i] = LIVE_STALE;
+	return ((const struct live *)provider)->kept.due;
 }
 
-static int include(struct provider *provider, uint64_t number)
+static void renew(struct provider *provider)
 {
-	struct live *live = live_of(provider);
-
-	/* The first are the session's own. */
-	for (unsigned int i = live->excluded_count; i-- > live->own_count;) {
-		if (live->numbers[i] == number)
-			retire(live, i);
-	}
-	return purge_if_due(live);
+	kept_out_renew(&live_of(provider)->kept);
 }
 
 /* The router is gone. Its consumers will be back, and are still to miss nothing. */
@@ -213,8 +134,7 @@ static void orphan(struct provider *provider)
 	struct live *live = live_of(provider);
 
 	probes_orphan(&live->probes);
-	for (unsigned int i = live->excluded_count; i-- > live->own_count;)
-		retire(live, i);
+	kept_out_leave_all(&live->kept, PROVIDER_GRACE);
 }
 
 static void own(struct provider *provider, uint64_t id)
@@ -280,6 +200,8 @@ static const struct provider_ops live_ops = {
 	.keep = keep,
 	.exclude = exclude,
 	.include = include,
+	.due = due,
+	.renew = renew,
 	.orphan = orphan,
 	.sweep = sweep,
 	.own = own,
@@ -295,13 +217,8 @@ int live_open(struct live *live, struct instance *instance, const char *session,
 	int r;
 
 	*live = (struct live){ .provider = { .ops = &live_ops }, .instance = instance };
-	live->processes[live->excluded_count++] = getpid();
-	if (helper > 0)
-		live->processes[live->excluded_count++] = helper;
-	live->own_count = live->excluded_count;
-	r = helper > 0 ? instance_exclude(instance, &helper, 1, false) : 0;
-	/* A kernel that lacks the means traces it, too. */
-	if (r < 0 && r != -ENOENT)
+	r = kept_out_open(&live->kept, instance, helper);
+	if (r < 0)
 		return r;
 	r = probes_open(&live->probes, instance, session, text, legacy);
 	if (r < 0)
@@ -312,25 +229,6 @@ int live_open(struct live *live, struct instance *instance, const char *session,
 	return 0;
 }
 
-/* The dead reader's consumers and router are still kept out. Whoever is alive will be named again.
- */
-static void adopt_excluded(struct live *live)
-{
-	pid_t numbers[LIVE_EXCLUDED_MAX / 2];
-	int count = instance_excluded(live->instance, numbers, LIVE_EXCLUDED_MAX / 2);
-
-	for (int i = 0; i < count; i++) {
-		bool own = false;
-
-		for (unsigned int k = 0; k < live->own_count; k++)
-			own |= numbers[i] == live->processes[k];
-		if (own)
-			continue;
-		live->numbers[live->excluded_count] = LIVE_STALE;
-		live->processes[live->excluded_count++] = numbers[i];
-	}
-}
-
 int live_adopt(struct live *live, struct instance *instance, const char *session, bool text,
 	pid_t helper, struct legacy *legacy, const char *tag)
 {
@@ -338,7 +236,8 @@ int live_adopt(struct live *live, struct instance *instance, const char *session
 
 	if (r < 0)
 		return r;
-	adopt_excluded(live);
+	/* The dead reader's consumers and router. Whoever is alive will be named again. */
+	kept_out_adopt(&live->kept, PROVIDER_GRACE);
 	memset(live->provider.tag, 0, sizeof(live->provider.tag));
 	(void)snprintf(live->provider.tag, sizeof(live->provider.tag), "%s", tag);
 	return probes_adopt(&live->probes, tag);

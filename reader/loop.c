@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -135,12 +136,22 @@ ssize_t loop_write(struct loop *loop, int fd, const void *data, size_t size, loo
 {
 	ssize_t n;
 
-	if (loop->uring && !loop->writing)
+	if (loop->uring && !loop->working)
 		return loop_uring_write(loop, fd, data, size, meanwhile, context);
 	do
 		n = write(fd, data, size);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
+}
+
+int loop_file(struct loop *loop, int folder, const char *path, int flags, loop_meanwhile_fn *meanwhile, void *context)
+{
+	int fd;
+
+	if (loop->uring && !loop->working)
+		return loop_uring_file(loop, folder, path, flags, meanwhile, context);
+	fd = openat(folder, path, flags);
+	return fd < 0 ? -errno : fd;
 }
 
 int loop_wait(struct loop *loop, uint64_t deadline)

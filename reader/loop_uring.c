@@ -12,7 +12,7 @@
 /* user_data: reads have the top bit; a watch is its index and the serial of its arming; requests
  * whose completion nobody waits for are 0; all ones is liburing's own time-out. */
 #define DATA_READ  (UINT64_C(1) << 63)
-#define DATA_WRITE (UINT64_C(1) << 62)
+#define DATA_WORK  (UINT64_C(1) << 62)
 #define DATA_NONE  UINT64_C(0)
 #define DATA_OTHER UINT64_MAX
 
@@ -57,6 +57,7 @@ int loop_uring_lock(
 	static const uint8_t opcodes[] = {
 		IORING_OP_READ_FIXED,   /* sub-buffers and text into slots */
 		IORING_OP_WRITE,        /* control files, on which the kernel takes its time */
+		IORING_OP_OPENAT,       /* control files that this clears, and no other than openat(2) may */
 		IORING_OP_POLL_ADD,     /* waiting for descriptors */
 		IORING_OP_POLL_REMOVE,  /* no longer waiting */
 		IORING_OP_ASYNC_CANCEL, /* a read that found its CPU empty */
@@ -135,9 +136,9 @@ static void complete(struct loop *loop, const struct io_uring_cqe *cqe)
 
 	if (cqe->user_data == DATA_NONE || cqe->user_data == DATA_OTHER)
 		return;
-	if (cqe->user_data == DATA_WRITE) {
-		loop->write_result = cqe->res;
-		loop->written = true;
+	if (cqe->user_data == DATA_WORK) {
+		loop->work_result = cqe->res;
+		loop->worked = true;
 		return;
 	}
 	if (cqe->user_data & DATA_READ) {
@@ -195,7 +196,24 @@ int loop_uring_sleep(struct loop *loop, uint64_t deadline)
 	return 0;
 }
 
-/* The kernel has the data until it is done with them, however long that takes. */
+/* Hands the request to a worker and waits for its end: the kernel has what it names until then, however long that takes. */
+static int work(struct loop *loop, struct io_uring_sqe *sqe, loop_meanwhile_fn *meanwhile, void *context)
+{
+	/* Or a file that can wait is polled, and another that can't is worked on right here. */
+	sqe->flags |= IOSQE_ASYNC;
+	io_uring_sqe_set_data64(sqe, DATA_WORK);
+	loop->working = true;
+	loop->worked = false;
+	while (!loop->worked) {
+		uint64_t deadline = meanwhile(context);
+
+		(void)loop_uring_sleep(loop, loop_dispatch(loop, true) ? 0 : deadline);
+	}
+	(void)loop_dispatch(loop, true);
+	loop->working = false;
+	return loop->work_result;
+}
+
 ssize_t loop_uring_write(struct loop *loop, int fd, const void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context)
 {
 	struct io_uring_sqe *sqe = next_sqe(loop);
@@ -203,19 +221,17 @@ ssize_t loop_uring_write(struct loop *loop, int fd, const void *data, size_t siz
 	if (!sqe)
 		return -EAGAIN;
 	io_uring_prep_write(sqe, fd, data, (unsigned int)size, 0);
-	/* Or a file that can wait is polled, and another that can't is written to right here. */
-	sqe->flags |= IOSQE_ASYNC;
-	io_uring_sqe_set_data64(sqe, DATA_WRITE);
-	loop->writing = true;
-	loop->written = false;
-	while (!loop->written) {
-		uint64_t deadline = meanwhile(context);
+	return work(loop, sqe, meanwhile, context);
+}
 
-		(void)loop_uring_sleep(loop, loop_dispatch(loop, true) ? 0 : deadline);
-	}
-	(void)loop_dispatch(loop, true);
-	loop->writing = false;
-	return loop->write_result;
+int loop_uring_file(struct loop *loop, int folder, const char *path, int flags, loop_meanwhile_fn *meanwhile, void *context)
+{
+	struct io_uring_sqe *sqe = next_sqe(loop);
+
+	if (!sqe)
+		return -EAGAIN;
+	io_uring_prep_openat(sqe, folder, path, flags, 0);
+	return work(loop, sqe, meanwhile, context);
 }
 
 int loop_read_queue(struct loop *loop, const struct loop_read *read)

@@ -12,6 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* How long, in ns, what a router asked for outlives it. */
+#define PROVIDER_GRACE UINT64_C(5000000000)
+
 struct provider;
 
 struct provider_created {
@@ -47,7 +50,10 @@ struct provider_ops {
 	/* Keeps a process out of the trace (`number` is the router's for it), or lets it in again.
 	 */
 	int (*exclude)(struct provider *provider, uint64_t number, pid_t process);
-	int (*include)(struct provider *provider, uint64_t number);
+	void (*include)(struct provider *provider, uint64_t number);
+	/* When `renew` is to be called, LOOP_NEVER: it need not be. May both be NULL. */
+	uint64_t (*due)(const struct provider *provider);
+	void (*renew)(struct provider *provider);
 	/* The router is gone; and: it has been gone for long enough. */
 	void (*orphan)(struct provider *provider);
 	void (*sweep)(struct provider *provider);

@@ -111,10 +111,10 @@ static void router_gone(void *context, struct peer *peer)
 	reader->router_ready = false;
 	reader->provider->ops->orphan(reader->provider);
 	users_forget(&reader->users);
-	reader->grace = loop_now() + READER_GRACE;
+	reader->grace = loop_now() + PROVIDER_GRACE;
 	if (reader->state == READER_RUNNING)
 		log_note("the router is gone; its probes stay for %d seconds",
-			(int)(READER_GRACE / 1000000000));
+			(int)(PROVIDER_GRACE / 1000000000));
 }
 
 static void router_connects(void *context, short revents)
@@ -211,9 +211,12 @@ static void helper_child(void *context, pid_t child, bool gone)
 {
 	struct reader *reader = context;
 	const struct provider_ops *ops = reader->provider->ops;
-	int r = gone ? ops->include(reader->provider, LIVE_HELPER + (uint64_t)child)
-		     : ops->exclude(reader->provider, LIVE_HELPER + (uint64_t)child, child);
+	int r = 0;
 
+	if (gone)
+		ops->include(reader->provider, KEPT_OUT_HELPER + (uint64_t)child);
+	else
+		r = ops->exclude(reader->provider, KEPT_OUT_HELPER + (uint64_t)child, child);
 	if (r < 0 && r != -ENOENT)
 		log_warning("the helper can't be kept out of the trace: %s", strerror(-r));
 }
@@ -288,10 +291,21 @@ static int announce(struct reader *reader)
 
 /* ---- run and end ---- */
 
+/* When the provider has something to do. */
+static uint64_t provider_due(const struct reader *reader)
+{
+	const struct provider *provider = reader->provider;
+
+	return reader->state == READER_RUNNING && provider->ops->due ? provider->ops->due(provider) : LOOP_NEVER;
+}
+
 static uint64_t next_deadline(const struct reader *reader)
 {
+	const uint64_t due = provider_due(reader);
 	uint64_t deadline = reader->source->deadline;
 
+	if (due < deadline)
+		deadline = due;
 	if (reader->state == READER_ENDED)
 		deadline = reader->last_call;
 	if (reader->state == READER_STOPPING && reader->last_call < deadline)
@@ -342,6 +356,8 @@ static void run(struct reader *reader)
 			reader->missing = 0;
 			reader->provider->ops->sweep(reader->provider);
 		}
+		if (now >= provider_due(reader))
+			reader->provider->ops->renew(reader->provider);
 		proceed(reader, now);
 		tidy(reader);
 	}

@@ -22,8 +22,6 @@
 #include <stdint.h>
 
 #define READER_OPERATORS_MAX 4
-/* How long, in ns, probes outlive the router that asked for them. */
-#define READER_GRACE 5000000000
 
 enum reader_state {
 	READER_RUNNING,

@@ -162,11 +162,10 @@ static int exclude(struct provider *provider, uint64_t number, pid_t process)
 	return 0;
 }
 
-static int include(struct provider *provider, uint64_t number)
+static void include(struct provider *provider, uint64_t number)
 {
 	(void)provider;
 	(void)number;
-	return 0;
 }
 
 static void nothing(struct provider *provider)

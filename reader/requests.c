@@ -124,7 +124,7 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 		r = pool_writer_republish(&reader->pool);
 	reader->router_seen = true;
 	if (!r)
-		r = reader->provider->ops->exclude(reader->provider, LIVE_ROUTER, peer->pid);
+		r = reader->provider->ops->exclude(reader->provider, KEPT_OUT_ROUTER, peer->pid);
 	/* A kernel without set_event_notrace_pid traces the router, too. */
 	if (r == -ENOENT)
 		r = 0;
@@ -140,7 +140,7 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 	/* Consumers come back within a moment, and then refer to what the old router had for them.
 	 */
 	if (reader->grace != LOOP_NEVER)
-		reader->grace = loop_now() + READER_GRACE;
+		reader->grace = loop_now() + PROVIDER_GRACE;
 	reader->source->connected = true;
 	(void)source_flush(reader->source, NULL);
 	log_debug("router is process %d", (int)peer->pid);
@@ -558,29 +558,25 @@ static int attach(struct reader *reader, const struct control_message *message,
 }
 
 /* Whoever leaves may be gone by now, and whoever was not let in has nothing to leave. */
-static int leave(struct reader *reader, const struct control_consumer *request,
-	struct control_failure *failure)
+static void leave(struct reader *reader, const struct control_consumer *request)
 {
-	int r;
-
 	if (!users_leave(&reader->users, request->consumer))
-		return EXIT_DONE;
+		return;
 	if (reader->consumers)
 		reader->consumers--;
-	r = reader->provider->ops->include(reader->provider, request->consumer);
-	if (r == 0 || r == -ENOENT)
-		return EXIT_DONE;
-	control_failure_set(failure, r, -1, "the list of processes that are kept out");
-	return EXIT_FAILED;
+	reader->provider->ops->include(reader->provider, request->consumer);
 }
 
 static int consumer(struct reader *reader, struct peer *peer, struct control_message *message)
 {
 	const struct control_consumer *request = (const void *)message->bytes;
 	struct control_failure failure;
-	int status = request->state == CONSUMER_ATTACHED ? attach(reader, message, &failure)
-							 : leave(reader, request, &failure);
+	int status = EXIT_DONE;
 
+	if (request->state == CONSUMER_ATTACHED)
+		status = attach(reader, message, &failure);
+	else
+		leave(reader, request);
 	return peer_status(peer, &message->header, status, &failure);
 }
 

@@ -161,7 +161,7 @@ static int adopt_probes(struct reader *reader, const struct legacy_session *sess
 	reader->provider->source = session->source;
 	reader->flags |= session->flags & SESSION_FALLBACK;
 	/* Until the router has said which are still wanted. */
-	reader->grace = loop_now() + READER_GRACE;
+	reader->grace = loop_now() + PROVIDER_GRACE;
 	log_note("took over session \"%s\" with %u probes from a reader that died",
 		reader->options->session, reader->live.probes.count);
 	return 0;

@@ -457,103 +457,6 @@ static void test_nothing_is_left(void **state)
 	assert_null(session_read(session, "trace_clock"));
 }
 
-/* Is the process on the list of those that are kept out? */
-static bool excluded(const struct session *session, pid_t pid)
-{
-	CLEANUP_FREE char *list = session_read(session, "set_event_notrace_pid");
-	char *line, *next = NULL;
-
-	assert_non_null(list);
-	for (line = strtok_r(list, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
-		if (strtol(line, NULL, 10) == pid)
-			return true;
-	}
-	return false;
-}
-
-/* A process that has connected as a consumer and lives until `hold` is closed. */
-static pid_t start_observer(struct session *session, int ready[2], int hold[2])
-{
-	pid_t child = fork();
-	char byte;
-	int client;
-
-	if (!child) {
-		/* The router's connection is to end with the router. */
-		session_disconnect(session);
-		client = session_connect_socket(session, "consumers.sock");
-		(void)!write(ready[1], "x", 1);
-		close(hold[1]);
-		(void)!read(hold[0], &byte, 1);
-		_exit(client < 0);
-	}
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	return child;
-}
-
-/* Says as the router does what became of a consumer. */
-static uint32_t tell_of(struct session *session, struct control_consumer *note, int consumer)
-{
-	return session_status_call(session, note, CONTROL_CONSUMER, sizeof(*note), &consumer, 1, NULL);
-}
-
-static void test_observers_are_kept_out(void **state)
-{
-	struct fixture *fixture = *state;
-	struct session *session = &fixture->session;
-	struct control_consumer note = { .state = CONSUMER_ATTACHED, .consumer = 1 };
-	int ready[2], hold[2], consumer;
-	pid_t child;
-
-	assert_true(excluded(session, session->reader));
-	/* This process is the router. */
-	assert_true(excluded(session, getpid()));
-	assert_int_equal(pipe(ready), 0);
-	assert_int_equal(pipe(hold), 0);
-	child = start_observer(session, ready, hold);
-	consumer = accept(session->consumers, NULL, NULL);
-	assert_true(consumer >= 0);
-	assert_false(excluded(session, child));
-	note.flags = ATTACH_INCLUDE_SELF;
-	assert_int_equal(tell_of(session, &note, consumer), 0);
-	assert_false(excluded(session, child));
-	note.flags = 0;
-	/* Who is attached can't attach. */
-	assert_int_equal(tell_of(session, &note, consumer), EXIT_FAILED);
-	note.consumer = 2;
-	assert_int_equal(tell_of(session, &note, consumer), 0);
-	assert_true(excluded(session, child));
-	/* A process may be more than one. */
-	note.consumer = 3;
-	assert_int_equal(tell_of(session, &note, consumer), 0);
-	note.state = CONSUMER_LEFT;
-	assert_int_equal(tell_of(session, &note, consumer), 0);
-	assert_true(excluded(session, child));
-	note.consumer = 2;
-	assert_int_equal(tell_of(session, &note, consumer), 0);
-	assert_false(excluded(session, child));
-	assert_true(excluded(session, getpid()));
-	assert_true(excluded(session, session->reader));
-	note.state = CONSUMER_ATTACHED;
-	assert_int_equal(tell_of(session, &note, consumer), 0);
-	/* The consumers of a router that is gone come back; the list is not written anew while they
-	 * may miss something. */
-	session_disconnect(session);
-	session_connect(session);
-	assert_true(excluded(session, child));
-	assert_int_equal(tell_of(session, &note, consumer), 0);
-	note.state = CONSUMER_LEFT;
-	assert_int_equal(tell_of(session, &note, consumer), 0);
-	assert_false(excluded(session, child));
-	assert_true(excluded(session, session->reader));
-	close(hold[1]);
-	close(consumer);
-	for (int i = 0; i < 2; i++)
-		close(ready[i]);
-	close(hold[0]);
-	waitpid(child, NULL, 0);
-}
-
 /* The router is gone for good: after a while nothing of its probes is left, and the session lives
  * on. */
 static void test_probes_outlive_the_router_for_a_while(void **state)
@@ -666,7 +569,6 @@ int main(void)
 			test_wrong_filter_is_rolled_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_routers_own_list_is_short, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_identity_is_the_sockets, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_observers_are_kept_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_probes_outlive_the_router_for_a_while, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

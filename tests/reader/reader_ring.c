@@ -1,4 +1,5 @@
 /* From inside the reader's ring: what it must refuse. */
+#include "base/confine/confine_landlock.h"
 #include "reader/loop.h"
 
 #include <errno.h>
@@ -7,8 +8,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -50,11 +55,6 @@ static int try(struct loop *loop, void (*prepare)(struct io_uring_sqe *sqe))
 	result = cqe->res;
 	io_uring_cqe_seen(&loop->ring, cqe);
 	return result;
-}
-
-static void open_file(struct io_uring_sqe *sqe)
-{
-	io_uring_prep_openat(sqe, AT_FDCWD, "/etc/passwd", O_RDONLY, 0);
 }
 
 static void make_socket(struct io_uring_sqe *sqe)
@@ -109,7 +109,6 @@ static const struct {
 	const char *name;
 	void (*prepare)(struct io_uring_sqe *sqe);
 } attempts[] = {
-	{ "open a file", open_file },
 	{ "make a socket", make_socket },
 	{ "accept a connection", accept_connection },
 	{ "send", send_bytes },
@@ -234,12 +233,97 @@ static void a_write_that_waits_holds_nothing_up(void **state)
 	close(file);
 }
 
+static uint64_t go_on(void *context)
+{
+	(void)context;
+	return LOOP_NEVER;
+}
+
+/* The worker is there before landlock is. */
+static int open_confined(const char *path)
+{
+	struct confine_landlock landlock;
+	int file = -1, result = 0, fd, r;
+	struct loop loop = { 0 };
+
+	if (open_ring(&loop, &file, &result) < 0)
+		return -EIO;
+	fd = loop_file(&loop, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, go_on, NULL);
+	if (fd < 0)
+		return -EIO;
+	close(fd);
+	r = confine_landlock_open(&landlock);
+	if (!r)
+		r = confine_landlock_allow(&landlock, AT_FDCWD, "/proc", CONFINE_READ);
+	if (!r)
+		r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (!r)
+		r = confine_landlock_enter(&landlock);
+	if (!r)
+		r = loop_file(&loop, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, go_on, NULL);
+	loop_close(&loop);
+	close(file);
+	return r < 0 ? r : 0;
+}
+
+static int child_open_confined(const char *path)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(-open_confined(path));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+static void it_opens_no_more_than_the_process_may(void **state)
+{
+	int r = child_open_confined("/proc/self/status");
+
+	(void)state;
+	if (r == -ENOSYS || r == -EOPNOTSUPP) {
+		print_message("this kernel has no landlock\n");
+		return;
+	}
+	assert_int_equal(r, 0);
+	assert_int_equal(child_open_confined("/etc/passwd"), -EACCES);
+}
+
+static void a_file_is_opened_meanwhile(void **state)
+{
+	int file = -1, result = 0, fd;
+	struct loop loop = { 0 };
+	char path[] = "/tmp/tracefan-ring-XXXXXX";
+	int made = mkstemp(path);
+	struct stat st;
+
+	(void)state;
+	assert_true(made >= 0 && write(made, "text", 4) == 4);
+	assert_int_equal(open_ring(&loop, &file, &result), 0);
+	fd = loop_file(&loop, AT_FDCWD, path, O_WRONLY | O_CLOEXEC | O_TRUNC, go_on, NULL);
+	assert_true(fd >= 0);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	/* As openat(2) says it. */
+	assert_int_equal(loop_file(&loop, AT_FDCWD, "/tmp/tracefan-must-not-be", O_WRONLY | O_CLOEXEC, go_on, NULL), -ENOENT);
+	loop_close(&loop);
+	close(fd);
+	close(made);
+	unlink(path);
+	close(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused),
 		cmocka_unit_test(its_work_is_not),
 		cmocka_unit_test(a_write_that_waits_holds_nothing_up),
+		cmocka_unit_test(a_file_is_opened_meanwhile),
+		cmocka_unit_test(it_opens_no_more_than_the_process_may),
 	};
 	struct loop loop;
 	int r = loop_open(true, 1, &loop);

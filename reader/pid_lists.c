@@ -1,0 +1,222 @@
+#include "reader/pid_lists.h"
+
+#include "base/cleanup.h"
+#include "reader/flow.h"
+#include "reader/proc_file.h"
+#include "reader/tracedir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define KEPT_OUT "set_event_notrace_pid"
+#define LET_IN   "set_event_pid"
+
+/* Of any Linux, where it is not told. */
+#define NUMBERS_MAX 4194304U
+/* Numbers are given out in turn. So many threads are made in a second at the most, and for so long this is relied on. */
+#define MADE_EACH_SECOND UINT64_C(16000)
+#define UNUSED_MAX       UINT64_C(60000000000)
+
+/* Threads, by number. */
+struct numbers {
+	pid_t *all;
+	size_t count, room;
+};
+
+static void numbers_release(const struct numbers *numbers)
+{
+	free(numbers->all);
+}
+
+#define CLEANUP_NUMBERS __attribute__((cleanup(numbers_release)))
+
+static int add(struct numbers *numbers, pid_t number)
+{
+	if (numbers->count == numbers->room) {
+		size_t room = numbers->room ? numbers->room * 2 : 64;
+		pid_t *more = reallocarray(numbers->all, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		numbers->all = more;
+		numbers->room = room;
+	}
+	numbers->all[numbers->count++] = number;
+	return 0;
+}
+
+/* A process that is gone has none. */
+static int add_threads(struct numbers *numbers, pid_t process)
+{
+	char path[64];
+	const struct dirent *entry;
+	DIR *tasks;
+	int r = 0;
+
+	/* Its other threads are the ring's, which come and go. */
+	if (process == getpid())
+		return add(numbers, process);
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
+	tasks = opendir(path);
+	while (tasks && !r && (entry = readdir(tasks))) {
+		if (entry->d_name[0] != '.')
+			r = add(numbers, (pid_t)strtol(entry->d_name, NULL, 10));
+	}
+	if (tasks)
+		(void)closedir(tasks);
+	return r;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* In order. */
+static int all_threads(const pid_t *processes, size_t count, struct numbers *numbers)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < count; i++)
+		r = add_threads(numbers, processes[i]);
+	if (!r && numbers->count)
+		qsort(numbers->all, numbers->count, sizeof(*numbers->all), by_number);
+	return r;
+}
+
+/* One text, and one write, for all: the kernel lets all CPUs come to rest after each. */
+static int keep_out(const struct pid_lists *lists, const struct numbers *numbers)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	if (!numbers->count)
+		return 0;
+	text = malloc(numbers->count * sizeof("-2147483648 "));
+	if (!text)
+		return -ENOMEM;
+	for (size_t i = 0; i < numbers->count; i++)
+		length += (size_t)sprintf(text + length, "%d ", (int)numbers->all[i]);
+	return flow_write(lists->flow, lists->dir, KEPT_OUT, true, text);
+}
+
+int pid_lists_read(const struct pid_lists *lists, pid_t *ret, unsigned int count)
+{
+	CLEANUP_FREE char *text = NULL;
+	int r = tracedir_read(lists->dir, KEPT_OUT, &text, NULL);
+	unsigned int found = 0;
+	char *at = text, *end;
+
+	if (r < 0)
+		return r;
+	for (; found < count; at = end) {
+		long number = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		ret[found++] = (pid_t)number;
+	}
+	return (int)found;
+}
+
+int pid_lists_add(const struct pid_lists *lists, const pid_t *processes, size_t count)
+{
+	CLEANUP_NUMBERS struct numbers numbers = { 0 };
+	int r = all_threads(processes, count, &numbers);
+
+	return r < 0 ? r : keep_out(lists, &numbers);
+}
+
+/* No thread's number is as large. */
+static uint32_t numbers_end(void)
+{
+	char text[32];
+	const int n = proc_file_peek(AT_FDCWD, "/proc/sys/kernel/pid_max", text, sizeof(text) - 1);
+	unsigned long end;
+
+	if (n <= 0)
+		return NUMBERS_MAX;
+	text[n] = '\0';
+	end = strtoul(text, NULL, 10);
+	return end && end < NUMBERS_MAX ? (uint32_t)end : NUMBERS_MAX;
+}
+
+uint64_t pid_lists_unused(void)
+{
+	uint64_t unused = numbers_end() * UINT64_C(1000000000) / MADE_EACH_SECOND;
+
+	return unused < UNUSED_MAX ? unused : UNUSED_MAX;
+}
+
+/* Every number below `end`, with a blank behind it, but for those of `kept`. */
+static void put_numbers(char *text, uint32_t end, const struct numbers *kept)
+{
+	char digits[] = "0000000";
+	const size_t last = sizeof(digits) - 2;
+	size_t first = last, i = 0;
+
+	for (uint32_t number = 0; number < end; number++) {
+		size_t at = last;
+
+		while (i < kept->count && kept->all[i] < (pid_t)number)
+			i++;
+		if (i == kept->count || kept->all[i] != (pid_t)number) {
+			for (size_t k = first; k <= last; k++)
+				*text++ = digits[k];
+			*text++ = ' ';
+		}
+		for (; at && digits[at] == '9'; at--)
+			digits[at] = '0';
+		digits[at]++;
+		if (at < first)
+			first = at;
+	}
+	*text = '\0';
+}
+
+/* All but `kept` are let in. The text has up to 32 MiB: the memory goes back at once. */
+static int let_in(const struct pid_lists *lists, const struct numbers *kept)
+{
+	const uint32_t end = numbers_end();
+	const size_t size = (size_t)end * sizeof("4194303") + 1;
+	char *text = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (text == MAP_FAILED)
+		return -errno;
+	put_numbers(text, end, kept);
+	r = flow_write(lists->flow, lists->dir, LET_IN, true, text);
+	(void)munmap(text, size);
+	return r;
+}
+
+/* When the last number goes off its lists the kernel stops looking at who runs where before it stops checking, and with the first number it
+ * begins to check before it has looked: it hides events of others, for up to milliseconds. It does neither while the other list
+ * has numbers on it. So there is one meanwhile that lets everybody in, from its first moment on: each write holds as soon as it is made. */
+int pid_lists_renew(const struct pid_lists *lists, const pid_t *processes, size_t count)
+{
+	CLEANUP_NUMBERS struct numbers kept = { 0 };
+	int r = all_threads(processes, count, &kept), end;
+
+	if (!r)
+		r = let_in(lists, &kept);
+	if (!r)
+		r = flow_clear(lists->flow, lists->dir, KEPT_OUT);
+	if (!r)
+		r = keep_out(lists, &kept);
+	end = flow_clear(lists->flow, lists->dir, LET_IN);
+	return r < 0 ? r : end;
+}
+
+int pid_lists_mend(const struct pid_lists *lists)
+{
+	return tracedir_clear(lists->dir, LET_IN);
+}

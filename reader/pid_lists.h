@@ -1,0 +1,35 @@
+/* The kernel's two lists of threads in an instance, by number: set_event_notrace_pid, whose events are not recorded, and set_event_pid,
+ * which keeps all others out as long as it isn't empty. Either can be added to, and cleared; nothing can be taken off. */
+#ifndef TRACEFAN_READER_PID_LISTS_H
+#define TRACEFAN_READER_PID_LISTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct flow;
+
+/* The instance's folder, and what goes on while the kernel is busy with a list (NULL: nothing). */
+struct pid_lists {
+	int dir;
+	struct flow *flow;
+};
+
+/* The numbers that are kept out, up to `count` of them. Returns how many, or -errno. */
+int pid_lists_read(const struct pid_lists *lists, pid_t *ret, unsigned int count);
+
+/* Keeps the threads of these processes out of the trace, beside those that are kept out already. A process that is gone is
+ * passed over. Returns 0 or -errno (-ENOENT: the kernel can't do it). */
+int pid_lists_add(const struct pid_lists *lists, const pid_t *processes, size_t count);
+
+/* Keeps them out, and nobody else any more, and no event of anybody else is missed by that. Returns 0 or -errno: then as before, or
+ * to be done again. */
+int pid_lists_renew(const struct pid_lists *lists, const pid_t *processes, size_t count);
+
+/* What a reader that died while it renewed them has left behind. Who is to be kept out has been added before. */
+int pid_lists_mend(const struct pid_lists *lists);
+
+/* How long, in ns, no number of a process that has ended is another's. */
+uint64_t pid_lists_unused(void);
+
+#endif
