@@ -236,6 +236,40 @@ class Process:
         return self.read(self._err)
 
 
+class Talker(Process):
+    """A program that says lines, and waits for its input to go on."""
+
+    def __init__(self, words, **more):
+        said, say = os.pipe()
+        go, self.hold = os.pipe()
+        super().__init__(words, stdin=go, stdout=say, **more)
+        os.close(go)
+        os.close(say)
+        self.lines = open(said)
+
+    def hear(self):
+        readable, _, _ = select.select([self.lines], [], [], PATIENCE)
+        assert readable, f"{self.words} says nothing: {self.err}"
+        return self.lines.readline().rstrip("\n")
+
+    def tell(self):
+        os.write(self.hold, b"\n")
+
+    def finish(self):
+        """What it says when its input has ended."""
+        os.close(self.hold)
+        line = self.hear()
+        result = self.wait()
+        self.lines.close()
+        assert result.status == 0, (self.words, result.status, result.err)
+        return json.loads(line)
+
+    def kill(self):
+        super().kill()
+        os.close(self.hold)
+        self.lines.close()
+
+
 def run(words, timeout=None, **more):
     return Process(words, **more).wait(timeout)
 

@@ -3,10 +3,8 @@
 made and removed: every account stays exact, and memory and descriptors of the daemons stay flat.
 
 TRACEFAN_SOAK_SECONDS is how long; tools/soak takes ten minutes."""
-import json
 import os
 import pathlib
-import select
 import time
 
 import harness
@@ -27,40 +25,6 @@ ENDED = harness.scaled(4096)
 def setUpModule():
     harness.require_event("syscalls", "sys_enter_getpgid")
     harness.require_file("uprobe_events", "uprobes")
-
-
-class Talker(harness.Process):
-    """A program that says lines, and waits for its input to go on."""
-
-    def __init__(self, words, **more):
-        said, say = os.pipe()
-        go, self.hold = os.pipe()
-        super().__init__(words, stdin=go, stdout=say, **more)
-        os.close(go)
-        os.close(say)
-        self.lines = open(said)
-
-    def hear(self):
-        readable, _, _ = select.select([self.lines], [], [], harness.PATIENCE)
-        assert readable, f"{self.words} says nothing: {self.err}"
-        return self.lines.readline().rstrip("\n")
-
-    def tell(self):
-        os.write(self.hold, b"\n")
-
-    def finish(self):
-        """What it says when its input has ended."""
-        os.close(self.hold)
-        line = self.hear()
-        result = self.wait()
-        self.lines.close()
-        assert result.status == 0, (self.words, result.status, result.err)
-        return json.loads(line)
-
-    def kill(self):
-        super().kill()
-        os.close(self.hold)
-        self.lines.close()
 
 
 class Daemon:
@@ -85,7 +49,7 @@ class Daemon:
 class Soak(harness.TestCase):
     def talker(self, *words, user=True):
         more = harness.as_user(harness.USER_A, self.session.group.gr_gid) if user else {}
-        return Talker(words, **more)
+        return harness.Talker(words, **more)
 
     def changer(self, changes):
         talker = self.talker(self.programs["filter_changer"], self.session.name, changes, *(p.pid for p in self.producers))
