@@ -10,6 +10,8 @@
 
 /* When the log hears of it. */
 #define LONG_NS UINT64_C(5000000000)
+/* How often whoever waits for an answer hears that the session lives. */
+#define SIGN_NS UINT64_C(1000000000)
 
 static uint64_t go_on(void *context)
 {
@@ -23,9 +25,10 @@ static uint64_t go_on(void *context)
 	}
 	if (!flow->error)
 		flow->error = flow->source->ops->step(flow->source, now);
-	if (flow->told)
-		return flow->error ? LOOP_NEVER : flow->source->deadline;
-	return flow->error || flow->source->deadline > flow->began + LONG_NS ? flow->began + LONG_NS : flow->source->deadline;
+	/* It goes through the router into every consumer's ring. */
+	source_note_clock(flow->source, now);
+	(void)pool_writer_wake(flow->source->pool);
+	return flow->error || flow->source->deadline > now + SIGN_NS ? now + SIGN_NS : flow->source->deadline;
 }
 
 static void begin(struct flow *flow, const char *path)

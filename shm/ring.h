@@ -249,6 +249,9 @@ bool ring_reader_is_awaited(const struct ring_reader *reader);
 /* The columns of the writer, which is gone; false: it had none. */
 bool ring_reader_columns(const struct ring_reader *reader, struct ring_columns *ret);
 
+/* Grows with whatever the writer makes visible. */
+uint64_t ring_reader_published(const struct ring_reader *reader);
+
 /* Whether the writer said that the session's reader is dead. */
 bool ring_reader_is_readerless(const struct ring_reader *reader);
 

@@ -367,6 +367,11 @@ bool ring_reader_columns(const struct ring_reader *reader, struct ring_columns *
 	return ret->serial != 0;
 }
 
+uint64_t ring_reader_published(const struct ring_reader *reader)
+{
+	return reader_load_published(reader);
+}
+
 bool ring_reader_is_readerless(const struct ring_reader *reader)
 {
 	return __atomic_load_n(&reader_head(reader)->readerless, __ATOMIC_RELAXED);

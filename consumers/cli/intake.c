@@ -332,7 +332,7 @@ static void intake_round(struct intake *intake, uint64_t deadline)
 		return;
 	if (intake->give_up < deadline)
 		deadline = intake->give_up;
-	(void)intake_poll(intake, tfan_fd(intake->tfan), POLLIN, more ? 0 : deadline);
+	intake->heard += intake_poll(intake, tfan_fd(intake->tfan), POLLIN, more ? 0 : deadline);
 	if (intake->give_up != MONOTONIC_NEVER && !more && monotonic_now() >= intake->give_up) {
 		intake->over = true;
 		intake_fail(intake, INTAKE_SESSION, EXIT_FAILED);
@@ -359,14 +359,14 @@ static void intake_give_up(struct intake *intake)
 
 void intake_drain(struct intake *intake)
 {
-	uint64_t deadline = 0, taken = 0;
+	uint64_t deadline = 0, done = 0;
 
 	while (!intake->flushed && !intake->over && !intake->abandoned) {
-		if (deadline == 0 || intake->taken != taken)
+		if (deadline == 0 || intake->taken + intake->heard != done)
 			deadline = monotonic_now() + INTAKE_PATIENCE * MONOTONIC_SECOND;
-		taken = intake->taken;
+		done = intake->taken + intake->heard;
 		intake_round(intake, deadline);
-		if (intake->taken == taken && monotonic_now() >= deadline && !intake->flushed && !intake->over)
+		if (intake->taken + intake->heard == done && monotonic_now() >= deadline && !intake->flushed && !intake->over)
 			intake_give_up(intake);
 	}
 }

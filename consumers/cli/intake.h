@@ -43,6 +43,7 @@ struct intake {
 	int status;            /* exit status of what went wrong, 0: nothing */
 	uint64_t seen;         /* events taken before the stop */
 	uint64_t taken;        /* raised with whatever was done */
+	uint64_t heard;        /* raised with each sign of life: what the session sends is not all shown */
 	unsigned int signals;
 	bool lost;      /* a record told of loss */
 	bool flushed;   /* the mark of tfan_flush came by */

@@ -117,13 +117,28 @@ static int certainly(int rc)
 	return rc < 0 ? rc : -EIO;
 }
 
+/* Waits for an answer for as long as the session is heard of: while the kernel keeps the reader from answering, what it
+ * sends goes into the ring, and be it the time. */
+static int await_reply(struct tfan *tfan)
+{
+	uint64_t heard, before;
+	int rc;
+
+	for (heard = tfan->attached ? ring_reader_published(&tfan->ring) : 0;; heard = before) {
+		rc = connection_wait(tfan, tfan->patience ? (int)tfan->patience : -1);
+		before = tfan->attached ? ring_reader_published(&tfan->ring) : 0;
+		if (rc != -EAGAIN || before == heard)
+			return rc;
+	}
+}
+
 /* The answer to the request that was sent last. A capture's may come before it. */
 static int receive_reply(struct tfan *tfan, const struct control_header *request, struct control_message *ret)
 {
 	int rc;
 
 	for (;;) {
-		rc = connection_wait(tfan, tfan->patience ? (int)tfan->patience : -1);
+		rc = await_reply(tfan);
 		if (rc < 0)
 			return certainly(connection_give_up(tfan, rc));
 		do

@@ -47,8 +47,9 @@ struct tfan_options {
 	bool processes;          /* events tell of their process: tfan_event_process. Costs some 100 bytes in each */
 	bool force;              /* place probes that are known to endanger their program: return probes in Go's, or at
 				  * another place than a function's begin; probes inside an instruction */
-	unsigned int patience;   /* ms: a request that is not answered for so long fails as TFAN_BUSY, and the connection
-				  * is over. A probe in many programs takes seconds. 0: it waits for as long as it takes */
+	unsigned int patience;   /* ms: a request that is not answered while the session was not heard of for so long either
+				  * fails as TFAN_BUSY, and the connection is over. A session whose reader waits for the
+				  * kernel is heard of each second. 0: it waits for as long as it takes */
 	bool only_look;          /* takes no events and has no ring: for tfan_consumers and tfan_list, and no other request */
 	/* Waits in the library's place until `fd` is readable, so that the caller can look at other things meanwhile. Returns 1,
 	 * 0 once `milliseconds` (-1: for ever) are over, or a negative errno: the call fails with it, and the connection is

@@ -7,6 +7,7 @@ import pathlib
 import platform
 import subprocess
 import time
+import unittest
 
 import harness
 
@@ -57,14 +58,16 @@ class Hanging(harness.TestCase):
             self.assertLess(time.monotonic(), deadline, "events don't come while the kernel hangs")
             time.sleep(0.02)
 
-    def test_events_go_on(self):
+    def hang(self):
+        """A session whose reader hangs in the kernel for a consumer; returns it, another consumer and the one, each with its
+        gate, the pipe and where it is."""
         session = harness.Session(self.folder, *self.words)
-        file = pathlib.Path(self.folder, "events")
+        self.file = pathlib.Path(self.folder, "events")
         gate, other = harness.Gate(self.folder), harness.Gate(self.folder, "other")
         self.addCleanup(gate.close)
         self.addCleanup(other.close)
         consumer = session.trace("-e", f"tracepoint:syscalls:sys_enter_getpgid if pid >= {FIRST} && pid < {FIRST + COUNT}",
-                                 "-o", "json", "-w", file, gate=gate)
+                                 "-o", "json", "-w", self.file, gate=gate)
         gate.wait(consumer)
         end, target = self.block(session)
         late = session.trace("-e", "tracepoint:syscalls:sys_enter_getsid if pid > 0", "-o", "json", gate=other)
@@ -73,20 +76,49 @@ class Hanging(harness.TestCase):
         while not any("test-" in os.readlink(f) for f in self.descriptors(session.reader.pid)):
             self.assertLess(time.monotonic(), deadline, "the filter is not written")
             time.sleep(0.01)
-        subprocess.run([harness.program("workload_numbers"), str(harness.cpus()[0]), str(FIRST), str(COUNT)], check=True)
-        self.wait_lines(file, COUNT)
+        return session, (consumer, gate), (late, other), (end, target)
+
+    def check_hangs(self, session):
         self.assertTrue(any("test-" in os.readlink(f) for f in self.descriptors(session.reader.pid)), "it does not hang any more")
-        # The kernel is done, and who waited goes on.
+
+    @staticmethod
+    def release(end, target):
+        """The kernel is done."""
         unmount(target)
         for _ in range(64):
             try:
                 os.read(end, 65536)
             except BlockingIOError:
                 break
+
+    def test_events_go_on(self):
+        session, (consumer, gate), (late, other), pipe = self.hang()
+        subprocess.run([harness.program("workload_numbers"), str(harness.cpus()[0]), str(FIRST), str(COUNT)], check=True)
+        self.wait_lines(self.file, COUNT)
+        self.check_hangs(session)
+        # Who waited goes on.
+        self.release(*pipe)
         other.wait(late)
         other.open()
         self.check_ended(late.wait())
         gate.open()
+        self.check_ended(consumer.wait())
+        self.assertEqual(session.stop(), (0, 0))
+
+    @unittest.skipUnless(os.environ.get("TRACEFAN_KILLS") == "full", "takes half a minute: with TRACEFAN_KILLS=full")
+    def test_the_session_is_not_blamed(self):
+        """Longer than anybody waits for a session that is not heard of: one waits for its probe, another for its end."""
+        session, (consumer, gate), (late, other), pipe = self.hang()
+        gate.open()
+        until = time.monotonic() + 25
+        while time.monotonic() < until:
+            self.assertTrue(consumer.running() and late.running(), (consumer.err, late.err))
+            time.sleep(0.1)
+        self.check_hangs(session)
+        self.release(*pipe)
+        other.wait(late)
+        other.open()
+        self.check_ended(late.wait())
         self.check_ended(consumer.wait())
         self.assertEqual(session.stop(), (0, 0))
 
