@@ -23,6 +23,9 @@
 
 /* How long the router is waited for after the end, each time that it shows signs of life. */
 #define LAST_CALL 5000000000
+/* How long after each other the last looks at the kernel's buffers come at most, whatever the session's own interval: somebody
+ * waits for the end. */
+#define LAST_INTERVAL 4000000
 
 /* ---- the way to the end ---- */
 
@@ -55,6 +58,8 @@ void reader_stop(struct reader *reader, int reason, const char *why)
 	reader->state = READER_STOPPING;
 	reader->end_reason = reason;
 	reader->provider->ops->stop(reader->provider);
+	if (reader->source->interval > LAST_INTERVAL)
+		reader->source->interval = LAST_INTERVAL;
 	reader->source->ops->stop(reader->source);
 	call_last(reader, loop_now());
 }
@@ -313,7 +318,7 @@ static uint64_t next_deadline(const struct reader *reader)
 	/* Only the filled ring's being full keeps a drained source from its end, and nobody tells
 	 * when it isn't any more. */
 	if (reader->state == READER_STOPPING && reader->source->drained)
-		deadline = loop_now() + reader->options->interval;
+		deadline = loop_now() + reader->source->interval;
 	if (reader->grace < deadline)
 		deadline = reader->grace;
 	return deadline;
