@@ -183,8 +183,6 @@ static void set_options(struct instance *instance)
 static int set_up(struct instance *instance, const struct instance_wish *wish,
 	struct tracedir_problem *problem)
 {
-	const pid_t self = getpid();
-	struct pid_lists lists;
 	int r = tracedir_write(instance->dir, "trace_clock", "mono");
 
 	if (r < 0)
@@ -201,15 +199,7 @@ static int set_up(struct instance *instance, const struct instance_wish *wish,
 	if (r < 0)
 		return fail(problem, EXIT_FAILED, r, "buffer size of", instance->name);
 	r = count_cpus(instance);
-	if (r < 0)
-		return fail(problem, EXIT_MISSING, r, "per_cpu of", instance->name);
-	lists = instance_lists(instance);
-	r = pid_lists_add(&lists, &self, 1);
-	/* Without the file (before 5.7) the reader's own events are in the trace; that is no reason
-	 * to fail. */
-	return r < 0 && r != -ENOENT
-		       ? fail(problem, EXIT_FAILED, r, "set_event_notrace_pid of", instance->name)
-		       : 0;
+	return r < 0 ? fail(problem, EXIT_MISSING, r, "per_cpu of", instance->name) : 0;
 }
 
 static void instance_path(const char *session, char *path, size_t size)

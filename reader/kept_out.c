@@ -26,9 +26,9 @@ int kept_out_open(struct kept_out *kept, const struct instance *instance, pid_t 
 	if (helper > 0)
 		kept->processes[kept->count++] = helper;
 	kept->own = kept->count;
-	/* The instance keeps its maker out from the start. */
-	r = helper > 0 ? pid_lists_add(&lists, &helper, 1) : 0;
-	/* A kernel that lacks the means traces it, too. */
+	/* At once: the kernel waits for its readers at each write but the first. */
+	r = pid_lists_add(&lists, kept->processes, kept->count);
+	/* A kernel that lacks the means (before 5.7) traces them, too. */
 	return r == -ENOENT ? 0 : r;
 }
 
