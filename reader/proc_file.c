@@ -31,8 +31,14 @@ static int read_some(int fd, char *buffer, size_t room)
 int proc_file_peek(int folder, const char *path, char *buffer, size_t room)
 {
 	CLEANUP_CLOSE int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t n;
 
-	return fd < 0 ? -errno : read_some(fd, buffer, room);
+	if (fd < 0)
+		return -errno;
+	do
+		n = read(fd, buffer, room);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : (int)n;
 }
 
 int proc_file_read(int folder, const char *path, char **ret_text, size_t *ret_size)

@@ -117,7 +117,7 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *ret)
 	struct cursor c = { text, text + size };
 	struct proc_stat stat = { 0 };
 	const char *open = memchr(text, '(', size), *close = memrchr(text, ')', size);
-	uint64_t flags, threads, start;
+	uint64_t flags, start;
 
 	/* The name stands in parentheses and may hold others: the last one is the kernel's. */
 	if (!take_id(&c, &stat.id) || !open || !close || close < open)
@@ -139,10 +139,10 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *ret)
 		if (!skip_word(&c))
 			return -EBADMSG;
 	}
-	if (!take_number(&c, 10, &threads) || !skip_word(&c) || !take_number(&c, 10, &start))
+	if (!take_number(&c, 10, &stat.threads) || !skip_word(&c) || !take_number(&c, 10, &start))
 		return -EBADMSG;
 	/* The first thread may have ended before the others. */
-	stat.has_ended = stat.state == 'X' || (stat.state == 'Z' && threads <= 1);
+	stat.has_ended = stat.state == 'X' || (stat.state == 'Z' && stat.threads <= 1);
 	take_comm(open + 1, (size_t)(close - open - 1), flags, &stat);
 	stat.start = start;
 	*ret = stat;

@@ -13,6 +13,7 @@
 struct proc_stat {
 	int32_t id, parent;
 	char state;
+	uint64_t threads;            /* of its process */
 	char comm[RECORD_COMM_SIZE]; /* NUL-padded; of a kernel worker without what it works on */
 	uint64_t start;              /* ticks since the system started, of 10 ms */
 	bool is_kernel;

@@ -481,10 +481,11 @@ static int rundown(struct reader *reader, struct peer *peer, struct control_mess
 	int status = EXIT_DONE, r;
 
 	memcpy(request.ids, asked->ids, sizeof(request.ids));
+	/* The router knows of processes what its table holds; their command lines are for consumers. */
 	if (message->fd_count)
 		status = rundown_scope(reader, message, &request, &failure);
 	else
-		request.what = STATE_WANT_PROCESSES;
+		request.what = 0;
 	if (status)
 		return peer_status(peer, &message->header, status, &failure);
 	r = helper_ask(&reader->helper, &request, message->fd_count > 0, &asker);

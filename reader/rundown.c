@@ -46,6 +46,14 @@ static int open_folder(int at, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+/* A process's or thread's, only to find its files by. */
+static int find_folder(int at, const char *path)
+{
+	int fd = openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
 /* What is read by way of the folder is of this one process or thread, whoever has its number afterwards. */
 static int look(int folder, struct subject *ret)
 {
@@ -121,7 +129,8 @@ static void add_process(struct rundown *rundown, const struct subject *subject)
 	char exe[PATH_MAX], groups[PATH_MAX + 1024];
 	const char *group = NULL;
 	size_t group_size = 0;
-	int n = proc_file_link(subject->folder, "exe", exe, sizeof(exe));
+	/* The kernel's own threads have none. */
+	int n = subject->stat.is_kernel ? 0 : proc_file_link(subject->folder, "exe", exe, sizeof(exe));
 
 	memcpy(process.comm, subject->stat.comm, sizeof(process.comm));
 	if (n > 0) {
@@ -174,7 +183,7 @@ static void add_threads(struct rundown *rundown, const struct subject *process)
 
 		if (entry->d_name[0] == '.' || strtol(entry->d_name, NULL, 10) == process->stat.id)
 			continue;
-		folder = open_folder(dirfd(dir), entry->d_name);
+		folder = find_folder(dirfd(dir), entry->d_name);
 		if (folder >= 0 && look(folder, &thread) == 0 && belongs(rundown->request, &thread.status))
 			add_thread(rundown, &thread, process->stat.start);
 	}
@@ -183,14 +192,16 @@ static void add_threads(struct rundown *rundown, const struct subject *process)
 
 static void take_process(struct rundown *rundown, const char *name)
 {
-	CLEANUP_CLOSE int folder = open_folder(rundown->proc, name);
+	CLEANUP_CLOSE int folder = find_folder(rundown->proc, name);
 	struct subject process, after;
 	struct rundown_subject details;
 
 	if (folder < 0 || look(folder, &process) != 0 || !belongs(rundown->request, &process.status))
 		return;
 	add_process(rundown, &process);
-	add_threads(rundown, &process);
+	/* One that it makes from now on is told by an event. */
+	if (process.stat.threads > 1)
+		add_threads(rundown, &process);
 	details = (struct rundown_subject){
 		.folder = folder,
 		.pid = process.stat.id,
@@ -228,7 +239,7 @@ static void take_thread(struct rundown *rundown, int32_t id)
 	char name[32];
 
 	(void)snprintf(name, sizeof(name), "%d", (int)id);
-	folder = open_folder(rundown->proc, name);
+	folder = find_folder(rundown->proc, name);
 	if (folder < 0 || look(folder, &thread) != 0 || !belongs(rundown->request, &thread.status))
 		return;
 	if (thread.status.process == thread.stat.id) {
@@ -236,7 +247,7 @@ static void take_thread(struct rundown *rundown, int32_t id)
 		return;
 	}
 	(void)snprintf(name, sizeof(name), "%d", (int)thread.status.process);
-	process = open_folder(rundown->proc, name);
+	process = find_folder(rundown->proc, name);
 	if (process >= 0 && look(process, &first) == 0)
 		add_thread(rundown, &thread, first.stat.start);
 }

@@ -29,6 +29,7 @@ static void test_stat(void **state)
 	assert_int_equal(stat.id, 42);
 	assert_int_equal(stat.parent, 7);
 	assert_int_equal(stat.start, 110897);
+	assert_int_equal(stat.threads, 3);
 	assert_string_equal(stat.comm, "cat");
 	assert_false(stat.is_kernel || stat.has_ended);
 	/* A name that looks like the rest of the line. */
