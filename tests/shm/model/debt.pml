@@ -79,6 +79,7 @@ proctype router()
 			if :: DEBTS == 2 && serial[0] > serial[1] -> use = 1 :: else fi;
 			number = serial[0];
 			if :: serial[1] > number -> number = serial[1] :: else fi;
+			/* steps owe */
 #ifdef EARLY_SERIAL
 			serial[use] = number + 1; STEP;
 #else
@@ -92,6 +93,9 @@ proctype router()
 		fi;
 #endif
 		published = reserved; STEP;
+		/* end */
+		/* In router/outlet.c, outlet_publish: owe_losses( < ring_writer_show(
+		 * In router/stream.c, publish: fanout_publish( < pool_reader_return_all( */
 		returned = e; STEP
 	od;
 	dead = true;

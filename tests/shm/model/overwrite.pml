@@ -96,6 +96,7 @@ proctype writer()
 
 	do
 	:: n <= RECORDS ->
+		/* steps write */
 #ifdef LATE_CURSOR
 		write_words();
 #endif
@@ -109,6 +110,7 @@ proctype writer()
 		reserved = PLUS(reserved, 1);
 		n++;
 		STORE(0, PUBLISHED, reserved)
+		/* end */
 	:: else -> break
 	od
 }
@@ -171,6 +173,7 @@ proctype reader()
 	:: position != PLACE(RECORDS + 1) && position == limit ->
 		LOAD(limit, PUBLISHED)
 	:: position != PLACE(RECORDS + 1) && position != limit ->
+		/* steps read */
 		LOAD(first, FIRST + position % CAPACITY);
 		LOAD(second, SECOND + position % CAPACITY);
 		claim();
@@ -180,6 +183,7 @@ proctype reader()
 			resume();
 			/* As reader_resume does; what is at the new place may be newer than the old limit. */
 			LOAD(limit, PUBLISHED)
+			/* end */
 		:: else ->
 			seen = 0;
 			assert(first == second && PLACE(first) == position);

@@ -59,10 +59,12 @@ byte queued = 0;  /* entries published and not taken, known to the checks alone 
 /* The index was stored before the counter, and stays until it has been taken back. */
 inline take_back()
 {
+	/* steps take_back */
 	LOAD(peer, FREED);
 	do
 	:: freed != peer ->
 		LOAD(slot, FREE + freed % FREE_CAPACITY);
+		/* end */
 		assert(slot < SLOTS && owner_router[slot]);
 		owner_router[slot] = false;
 		spare[slot] = true;
@@ -84,11 +86,13 @@ inline append(what)
 
 inline wake_router()
 {
+	/* steps wake_router */
 #ifndef NO_READER_FENCE
 	FENCE(0);
 #endif
 	atomic {
 		LOAD(peer, ROUTER_SLEEPS);
+		/* end */
 		need = (peer != signalled);
 		signalled = peer;
 		peer = 0
@@ -105,8 +109,10 @@ inline publish()
 	held[slot] = true;
 	spare[slot] = false;
 	owner_router[slot] = true;
+	/* steps publish */
 	STORE(0, SLOT + slot, n);
 	append(slot);
+	/* end */
 	n++;
 	slot = 0
 }
@@ -114,6 +120,7 @@ inline publish()
 inline sleep_until_slots_come_back()
 {
 	wake_router();
+	/* steps sleep_until_slots_come_back */
 	atomic {
 		sleeps = (sleeps + 1) % 16;
 		STORE(0, READER_SLEEPS, sleeps)
@@ -123,6 +130,7 @@ inline sleep_until_slots_come_back()
 #endif
 #ifndef NO_LAST_LOOK
 	atomic { LOAD(peer, FREED); need = (peer == freed); peer = 0 };
+	/* end */
 #else
 	need = true;
 #endif
@@ -159,12 +167,14 @@ proctype reader()
 	:: notes < NOTES && n <= BUFFERS ->
 		atomic {
 			/* When there is room by the last known position, or after a look at it. */
+			/* steps note */
 			if
 			:: MINUS(filled, taken) >= FILLED_CAPACITY - KEPT -> LOAD(taken, TAKEN)
 			:: else
 			fi;
 			if
 			:: MINUS(filled, taken) < FILLED_CAPACITY - KEPT -> append(NOTE)
+			/* end */
 			:: else
 			fi;
 			notes++
@@ -187,9 +197,11 @@ inline give_back()
 			LOAD(value, SLOT + slot);
 			assert(held[slot] && value == bytes[slot]);
 			held[slot] = false;
+			/* steps give_back */
 			STORE(1, FREE + freed % FREE_CAPACITY, slot);
 			freed = PLUS(freed, 1);
 			STORE(1, FREED, freed);
+			/* end */
 			mine[holding] = 0;
 			value = 0
 		};
@@ -206,11 +218,13 @@ inline give_back()
 
 inline wake_reader()
 {
+	/* steps wake_reader */
 #ifndef NO_ROUTER_FENCE
 	FENCE(1);
 #endif
 	atomic {
 		LOAD(value, READER_SLEEPS);
+		/* end */
 		need = (value != signalled);
 		signalled = value;
 		value = 0
@@ -236,6 +250,7 @@ proctype router()
 		:: else ->
 			give_back();
 			wake_reader();
+			/* steps sleep */
 			atomic {
 				sleeps = (sleeps + 1) % 16;
 				STORE(1, ROUTER_SLEEPS, sleeps)
@@ -245,6 +260,7 @@ proctype router()
 #endif
 #ifndef NO_LAST_LOOK
 			atomic { LOAD(value, FILLED); need = (value == taken); value = 0 };
+			/* end */
 #else
 			need = true;
 #endif
@@ -259,11 +275,13 @@ proctype router()
 		fi
 	:: taken != limit ->
 		atomic {
+			/* steps take */
 			LOAD(slot, ENTRY + taken % FILLED_CAPACITY);
 			assert(queued > 0);
 			queued--;
 			taken = PLUS(taken, 1);
 			STORE(1, TAKEN, taken)
+			/* end */
 		};
 		if
 		:: slot == NOTE -> slot = 0

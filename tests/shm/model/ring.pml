@@ -62,6 +62,7 @@ proctype writer()
 	spare[0] = 1;
 	do
 	:: n <= RECORDS ->
+		/* steps write */
 		if
 		:: spare_count == 0 ->
 			LOAD(cursor, CONSUMED);
@@ -103,6 +104,7 @@ proctype writer()
 		:: publish()
 		:: skip /* the batch goes on */
 		fi
+		/* end */
 	:: else -> break
 	od;
 	publish();
@@ -115,6 +117,7 @@ proctype reader()
 
 	do
 	:: position == limit ->
+		/* steps sleep */
 		LOAD(limit, PUBLISHED);
 		if
 		:: position != limit
@@ -133,6 +136,7 @@ proctype reader()
 #else
 			value = position;
 #endif
+			/* end */
 			if
 			:: value != position
 			:: else ->
@@ -144,8 +148,10 @@ proctype reader()
 			value = 0
 		fi
 	:: position != limit ->
+		/* steps read */
 		LOAD(chunk, ORDER + position % CAPACITY);
 		LOAD(value, DATA + chunk);
+		/* end */
 		assert(value == written[position]);
 		value = 0;
 		chunk = 0;

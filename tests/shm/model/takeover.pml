@@ -175,7 +175,9 @@ inline tell()
 	pool = 0; place = 0; slot = 0; event = 0
 }
 
-/* As publish() in stream.c: what comes back to the reader, with the counters that include it. */
+/* As publish() in stream.c: what comes back to the reader, with the counters that include it. One store makes both hold:
+ * steps give_back: STORE FREE, STORE COUNTERS, STORE FREED
+ * In router/stream.c, publish: fanout_publish( < pool_reader_return_all( < takeover_count( */
 inline give_back()
 {
 	k = 0;
@@ -262,7 +264,8 @@ inline count_unread(which)
 	slot = 0; event = 0
 }
 
-/* takeover.c's begin */
+/* takeover.c's begin. One step, for the reader answers when it has read all of it, in this order:
+ * In router/takeover.c, begin: takeover->pausing = true < control_send( < greet( < name_consumers( < keep_probes( < stream_ask_again( < stream_look( */
 inline begin()
 {
 	up++;
