@@ -1,9 +1,12 @@
 #include "consumers/cli/daemon.h"
 
+#include "consumers/cli/message.h"
 #include "consumers/cli/monotonic.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -245,14 +248,58 @@ void daemon_leave(struct daemon *daemon)
 	*daemon = (struct daemon)DAEMON_NONE;
 }
 
+/* Whether a thread is in state D. */
+static bool daemon_thread_is_held(int threads, const char *name)
+{
+	char path[NAME_MAX + sizeof("/stat")], text[512];
+	const char *state;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/stat", name);
+	fd = openat(threads, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	/* Behind its name, which may hold anything. */
+	state = strrchr(text, ')');
+	return state && strncmp(state, ") D", 3) == 0;
+}
+
+/* Whether it waits in the kernel for what no signal ends. */
+static bool daemon_is_held(const struct daemon *daemon)
+{
+	const struct dirent *entry;
+	bool held = false;
+	char path[32];
+	DIR *threads;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)daemon->pid);
+	threads = opendir(path);
+	while (threads && !held && (entry = readdir(threads)))
+		held = entry->d_name[0] != '.' && daemon_thread_is_held(dirfd(threads), entry->d_name);
+	if (threads)
+		(void)closedir(threads);
+	return held;
+}
+
+/* One that is held would not end any sooner for being killed, and then could not tidy up. */
 int daemon_finish(struct daemon *daemon, uint64_t deadline)
 {
 	struct pollfd fd = { .fd = daemon->pidfd, .events = POLLIN };
+	bool told = false;
 
 	while (!daemon_ended(daemon)) {
-		int r = monotonic_poll(&fd, 1, deadline);
-
-		if (r == 0) {
+		if (monotonic_poll(&fd, 1, deadline) != 0)
+			continue;
+		if (daemon_is_held(daemon)) {
+			if (!told)
+				message("%s waits for the kernel, and is waited for", daemon->name);
+			told = true;
+			deadline = monotonic_now() + MONOTONIC_SECOND;
+		} else {
 			(void)kill(daemon->pid, SIGKILL);
 			deadline = MONOTONIC_NEVER;
 		}

@@ -34,7 +34,8 @@ int daemon_spawn(struct daemon *daemon, const char *name, char *const argv[], st
  * and has said why; or -errno when it could not be executed. */
 int daemon_start(struct daemon *daemon, const char *name, char *const argv[], struct daemon_fds fds, int interrupt);
 
-/* Waits until it has ended, at most until `deadline` (ns, CLOCK_MONOTONIC); then kills it. Returns its status. */
+/* Waits until it has ended, at most until `deadline` (ns, CLOCK_MONOTONIC); then kills it, unless it waits in the kernel for
+ * what no signal ends. Returns its status. */
 int daemon_finish(struct daemon *daemon, uint64_t deadline);
 
 /* Lets go of one that shall run on without us. */

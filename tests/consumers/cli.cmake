@@ -6,6 +6,7 @@ tracefan_test(cli_escape tracefan_cli)
 tracefan_test(cli_writer tracefan_cli)
 tracefan_test(cli_options tracefan_cli)
 tracefan_test(cli_doctor tracefan_cli)
+tracefan_test(cli_daemon tracefan_cli)
 tracefan_test(client_operator tracefan_client)
 
 # cli_fake.c stands in for libtracefan: its objects come first, so the library's are not taken.
