@@ -11,8 +11,7 @@
 /* ns that a stack is waited for on a CPU that has nothing else to tell. */
 #define STACKS_PATIENCE 200000000U
 
-/* The name of a thread whose name isn't known. */
-static const char nobody[RECORD_COMM_SIZE];
+const char fanout_nobody[RECORD_COMM_SIZE];
 
 int fanout_init(struct fanout *fanout, struct catalog *catalog, bool text, bool big_endian)
 {
@@ -39,35 +38,6 @@ void fanout_release(struct fanout *fanout)
 	free(fanout->by_type);
 	tasks_release(&fanout->tasks);
 	memset(fanout, 0, sizeof(*fanout));
-}
-
-/* To the traces that take it whosoever it is, none of which wants stacks. */
-static HOT void tell_plain(struct fanout *fanout, struct route *route, const struct event_view *view)
-{
-	route->told++;
-	if (route->plain_count && fanout->ahead_first != fanout->ahead_end)
-		fanout_catch_up(fanout);
-	for (uint32_t i = 0; i < route->plain_count; i++)
-		fanout_tell_with(fanout, route->plain[i], view, 0);
-	if (route->special) {
-		struct event_view *kept = fanout_ahead_view(fanout);
-
-		/* A copy: so only this way has it in memory. Member by member, because as a whole it would be loaded in other pieces
-		 * than those that were just stored. */
-		*kept = (struct event_view){
-			.payload = view->payload,
-			.comm = view->comm,
-			.time = view->time,
-			.payload_size = view->payload_size,
-			.size = view->size,
-			.pid = view->pid,
-			.cpu = view->cpu,
-			.flags = view->flags,
-			.line = view->line,
-		};
-
-		fanout_tell_special(fanout, route, kept);
-	}
 }
 
 void fanout_route_see(struct fanout *fanout, struct route *route)
@@ -97,36 +67,6 @@ static HOT struct route *event_route(struct fanout *fanout, const struct merge_e
 		type = __builtin_bswap16(type);
 	route = fanout->by_type[type];
 	return route ? route : unseen_route(fanout, type);
-}
-
-static HOT int32_t event_pid(const struct fanout *fanout, const struct route *route, const struct merge_event *event)
-{
-	uint32_t pid;
-
-	if (route->pid_end > event->size)
-		return -1;
-	memcpy(&pid, event->data + route->pid_offset, sizeof(pid));
-	return (int32_t)(__builtin_expect(fanout->foreign, 0) ? __builtin_bswap32(pid) : pid);
-}
-
-static HOT struct event_view view_of(struct fanout *fanout, const struct route *route, const struct merge_event *event)
-{
-	const int32_t pid = event_pid(fanout, route, event);
-	const struct task *task = tasks_find(&fanout->tasks, pid, event->time);
-	const bool late = event->time < fanout->last_time;
-
-	if (!late)
-		fanout->last_time = event->time;
-	return (struct event_view){
-		.payload = event->data,
-		.comm = task ? task->comm : nobody,
-		.time = event->time,
-		.payload_size = event->size,
-		.size = (uint32_t)align_up(sizeof(struct record_header) + event->size, RECORD_ALIGN),
-		.pid = pid,
-		.cpu = (uint16_t)event->cpu,
-		.flags = (uint8_t)((late ? RECORD_LATE : 0) | (task ? RECORD_COMM : 0)),
-	};
 }
 
 void fanout_take_own(struct fanout *fanout, const struct route *route, const struct own_event *event)
@@ -179,7 +119,7 @@ static __attribute__((noinline)) bool take_any(struct fanout *fanout, struct rou
 	if (route->all_seen != fanout->all_generation)
 		fanout_route_see(fanout, route);
 	if (route->trace_count) {
-		const struct event_view view = view_of(fanout, route, event);
+		const struct event_view view = fanout_view(fanout, route, event->data, event->size, event->cpu, event->time);
 
 		fanout_tell_all(fanout, route, &view);
 	} else {
@@ -191,7 +131,7 @@ static __attribute__((noinline)) bool take_any(struct fanout *fanout, struct rou
 			.payload = event->data,
 			.size = event->size,
 			.time = event->time,
-			.tid = event_pid(fanout, route, event),
+			.tid = fanout_pid(fanout, route, event->data, event->size),
 		});
 	route->quick = route_is_quick(fanout, route) ? fanout->all_generation + UINT64_C(1) : 0;
 	return true;
@@ -202,10 +142,16 @@ static HOT bool take_event(struct fanout *fanout, const struct merge_event *even
 	struct route *route = event_route(fanout, event);
 
 	if (__builtin_expect(route && route->quick == fanout->all_generation + UINT64_C(1), 1)) {
-		const struct event_view view = view_of(fanout, route, event);
-
 		fanout->decoded++;
-		tell_plain(fanout, route, &view);
+		route->told++;
+		if (__builtin_expect(!route->special && !fanout->window.count, 1)) {
+			const struct event_view view = fanout_view(fanout, route, event->data, event->size, event->cpu, event->time);
+
+			for (uint32_t i = 0; i < route->plain_count; i++)
+				fanout_tell_with(fanout, route->plain[i], &view, 0, fanout->last_told == route->plain[i]->outlet);
+		} else {
+			fanout_tell_later(fanout, route, event->data, event->size, event->cpu, event->time);
+		}
 		return true;
 	}
 	return take_any(fanout, route, event);

@@ -127,12 +127,35 @@ struct route {
 };
 
 #define FANOUT_NAMES 1024
-#define FANOUT_AHEAD 16 /* a power of two */
+#define FANOUT_WINDOW 1024
 
-/* An event whose only taker is known. */
-struct fanout_ahead {
+/* An event that a trace has taken and that is told later. Its members are words, as are those of struct
+ * event_view. */
+struct fanout_later {
 	struct trace *trace;
-	struct event_view view;
+	const void *payload;
+	const char *comm;
+	uint64_t time;
+	uint64_t payload_size;
+	int64_t pid;
+	uint64_t cpu;
+	uint64_t flags;
+};
+
+/* A ring that some of them go to. */
+struct fanout_lane {
+	struct outlet *outlet;
+	uint32_t count;
+	uint32_t end; /* behind the last of its own in `order` */
+};
+
+/* Events are told ring by ring: so what belongs to a ring is fetched once for several. What they point to stays until then. */
+struct fanout_window {
+	uint32_t count;
+	struct fanout_later later[FANOUT_WINDOW];
+	/* Made when they are told. */
+	uint16_t order[FANOUT_WINDOW], lane_of[FANOUT_WINDOW];
+	struct fanout_lane lanes[FANOUT_WINDOW]; /* as each ring came first */
 };
 
 struct fanout {
@@ -148,10 +171,6 @@ struct fanout {
 	/* Called before the first of the session's own events that is not older than this, which changes the tasks. */
 	uint64_t snapshot_due; /* ns; UINT64_MAX: never */
 	void (*snapshot)(void *context);
-	/* Told a few events later, in their order: by then what will be written to has been fetched. The place behind the last is free for
-	 * the view of the next one. */
-	struct fanout_ahead ahead[FANOUT_AHEAD];
-	uint32_t ahead_first, ahead_end; /* run free */
 	const struct outlet *last_told; /* whose ring the last event's record went to; to be compared only */
 	struct outlet *dirty, **dirty_end; /* in the order in which they are woken */
 	uint64_t woken_until; /* ns: as if the last consumer had been woken then, each at its time */
@@ -167,6 +186,7 @@ struct fanout {
 	/* A kind of event is met that the consumers of all events have no trace of yet. */
 	void (*unseen)(void *context, struct route *route);
 	void *unseen_context;
+	struct fanout_window window;
 };
 
 /* Returns 0 or -errno. `catalog` must outlive the fan-out. */

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define CACHE_LINE 64
-
 /* The kernel's enum trace_flag_type. */
 #define FLAG_HARDIRQ 0x08
 #define FLAG_SOFTIRQ 0x10
@@ -16,7 +14,7 @@
 /* Both records get their room at once, so that a consumer has both or none. */
 void fanout_tell_stacked(struct fanout *fanout, struct trace *trace, const struct event_view *view)
 {
-	fanout_tell_with(fanout, trace, view, stacks_size(&fanout->stacks, trace->stacks));
+	fanout_tell_with(fanout, trace, view, stacks_size(&fanout->stacks, trace->stacks), false);
 }
 
 /* What is known of the process of an event; *ret_exe and *ret_group are texts that belong behind it, or NULL. */
@@ -53,7 +51,7 @@ static struct record_process process_of(struct fanout *fanout, const struct even
 }
 
 /* The same record with a struct record_process behind the payload. */
-static void tell_detailed(struct fanout *fanout, struct trace *trace, const struct event_view *view)
+void fanout_tell_detailed(struct fanout *fanout, struct trace *trace, const struct event_view *view)
 {
 	const char *exe, *group;
 	const struct record_process process = process_of(fanout, view, &exe, &group);
@@ -81,47 +79,9 @@ static void tell_detailed(struct fanout *fanout, struct trace *trace, const stru
 static void tell_one(struct fanout *fanout, struct trace *trace, const struct event_view *view)
 {
 	if (trace->detailed)
-		tell_detailed(fanout, trace, view);
+		fanout_tell_detailed(fanout, trace, view);
 	else
 		fanout_tell(fanout, trace, view);
-}
-
-/* ---- telling later ---- */
-
-/* Between two events of a ring come those of others, so no processor foresees where the next one goes, and with many rings it is
- * in no near cache. So in so many steps, so many events apart, the trace is fetched, its outlet, and the place in the ring. */
-#define AHEAD_STEP 5
-
-static void ahead_tell(struct fanout *fanout)
-{
-	const struct fanout_ahead *oldest = &fanout->ahead[fanout->ahead_first++ % FANOUT_AHEAD];
-
-	tell_one(fanout, oldest->trace, &oldest->view);
-}
-
-void fanout_catch_up(struct fanout *fanout)
-{
-	while (fanout->ahead_first != fanout->ahead_end)
-		ahead_tell(fanout);
-}
-
-/* The trace takes the event of ahead_view. */
-static void put_off(struct fanout *fanout, struct trace *trace)
-{
-	const uint32_t last = fanout->ahead_end++, waiting = last - fanout->ahead_first;
-
-	fanout->ahead[last % FANOUT_AHEAD].trace = trace;
-	__builtin_prefetch(trace, 1);
-	if (waiting >= AHEAD_STEP)
-		__builtin_prefetch(fanout->ahead[(last - AHEAD_STEP) % FANOUT_AHEAD].trace->outlet, 1);
-	if (waiting >= 2 * AHEAD_STEP) {
-		const uint8_t *place = fanout->ahead[(last - 2 * AHEAD_STEP) % FANOUT_AHEAD].trace->outlet->ring.at;
-
-		__builtin_prefetch(place, 1);
-		__builtin_prefetch(place + CACHE_LINE, 1);
-	}
-	if (waiting + 1 == FANOUT_AHEAD - 1)
-		ahead_tell(fanout);
 }
 
 /* What is known of the process of an event's thread, be it proven or guessed. */
@@ -192,38 +152,67 @@ static __attribute__((noinline)) void tell_owners(struct fanout *fanout, struct 
 	}
 }
 
-static __attribute__((noinline)) void tell_filtered(struct fanout *fanout, struct route *route, const struct event_view *view)
+/* `later`: the event stays, and may be told with others. */
+static HOT void take(struct fanout *fanout, struct trace *trace, const struct event_view *view, bool later)
+{
+	if (later)
+		fanout_keep(fanout, trace, view);
+	else
+		tell_one(fanout, trace, view);
+}
+
+static HOT void tell_filtered(struct fanout *fanout, struct route *route, const struct event_view *view, bool later)
 {
 	const struct filter_event event = filter_event_of(fanout, route, view);
 	void *const *users;
 	size_t count;
 
 	if (route->lone) {
-		if (!filter_match(route->lone->filter, &event))
-			return;
-		fanout_catch_up(fanout);
-		tell_one(fanout, route->lone, view);
+		if (filter_match(route->lone->filter, &event))
+			take(fanout, route->lone, view, later && fanout->window.count);
 		return;
 	}
 	count = filter_index_match(route->index, &event, &users);
-	if (count == 1 && view == fanout_ahead_view(fanout)) {
-		put_off(fanout, users[0]);
-		return;
-	}
-	if (count)
-		fanout_catch_up(fanout);
 	for (size_t i = 0; i < count; i++)
-		tell_one(fanout, users[i], view);
+		take(fanout, users[i], view, later);
 }
 
-void fanout_tell_special(struct fanout *fanout, struct route *route, const struct event_view *view)
+static HOT void tell_special(struct fanout *fanout, struct route *route, const struct event_view *view, bool later)
 {
-	if (route->detailed_count)
-		fanout_catch_up(fanout);
 	for (uint32_t i = 0; i < route->detailed_count; i++)
-		tell_detailed(fanout, route->detailed[i], view);
+		take(fanout, route->detailed[i], view, later);
 	if (route->index)
-		tell_filtered(fanout, route, view);
+		tell_filtered(fanout, route, view, later);
+}
+
+/* Has the view in memory, which fanout_tell_later must not. */
+static __attribute__((noinline)) void tell_special_later(struct fanout *fanout, struct route *route, const uint8_t *data,
+	uint32_t size, uint32_t cpu, uint64_t time)
+{
+	const struct event_view view = fanout_view(fanout, route, data, size, cpu, time);
+
+	tell_special(fanout, route, &view, true);
+}
+
+void fanout_tell_later(struct fanout *fanout, struct route *route, const uint8_t *data, uint32_t size, uint32_t cpu, uint64_t time)
+{
+	enum filter_found found = route->special ? FILTER_ASK : FILTER_NOBODY;
+	void *user;
+
+	if (route->index && !route->detailed_count)
+		found = filter_index_find(route->index, data, size, &user);
+	if (route->plain_count || found == FILTER_ONE) {
+		const struct event_view view = fanout_view(fanout, route, data, size, cpu, time);
+
+		for (uint32_t i = 0; i < route->plain_count; i++)
+			fanout_keep(fanout, route->plain[i], &view);
+		if (found == FILTER_ONE)
+			fanout_keep(fanout, user, &view);
+	}
+	if (found == FILTER_ASK)
+		tell_special_later(fanout, route, data, size, cpu, time);
+	else if (time > fanout->last_time)
+		fanout->last_time = time;
 }
 
 void fanout_tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
@@ -234,7 +223,7 @@ void fanout_tell_all(struct fanout *fanout, struct route *route, const struct ev
 	for (uint32_t i = 0; i < route->plain_count; i++)
 		fanout_tell(fanout, route->plain[i], view);
 	if (route->special)
-		fanout_tell_special(fanout, route, view);
+		tell_special(fanout, route, view, false);
 	if (route->owned_count)
 		tell_owners(fanout, route, view);
 }

@@ -170,6 +170,16 @@ size_t filter_index_count(const struct filter_index *index);
 /* The facts that any of the programs looks at. */
 uint32_t filter_index_facts(const struct filter_index *index);
 
+enum filter_found {
+	FILTER_NOBODY,
+	FILTER_ONE, /* *ret_user */
+	FILTER_ASK, /* only filter_index_match knows */
+};
+
+/* The same as filter_index_match for the events of most indexes, without what isn't in their payload: who accepts one is
+ * known by one number. */
+enum filter_found filter_index_find(struct filter_index *index, const void *payload, size_t size, void **ret_user);
+
 /* The consumers whose programs accept the event, each once, in no particular order: their number;
  * *ret_users is valid until the next call on this index. */
 size_t filter_index_match(

@@ -50,11 +50,25 @@ struct group {
 	struct group *next, **previous; /* among index->tried, where it has no ways in */
 };
 
+/* What an index remembers of values: room for twice as many as are looked up, but no less than the first, and no more than the
+ * other. */
+#define MEMOS_LEAST 64
+#define MEMOS_MOST  4096
+
+/* What filter_index_find said of a value. */
+struct memo {
+	uint64_t value;
+	void *user; /* NULL: nobody */
+};
+
 struct filter_index {
 	struct filter_shared shared;
 	struct filter_ways ways;
 	struct filter_table groups, members;
 	struct group *tried;
+	const struct ways_field *only; /* all that is asked at first is this number of the payload; NULL: more */
+	struct memo *memos; /* by a value's last bits; NULL only where `only` is */
+	size_t memo_room;
 	void **matched;
 	size_t matched_room;
 };
@@ -241,6 +255,37 @@ static void forget_empty(struct filter_index *index, struct group *group)
 
 /* ---- members ---- */
 
+/* After groups have come or gone. Without memory there is nothing that filter_index_find knows. */
+static void find_only(struct filter_index *index)
+{
+	const struct ways_field *only = NULL;
+	size_t fields = 0, room = MEMOS_LEAST;
+
+	for (const struct ways_field *field = index->ways.fields; field; field = field->next) {
+		if (!field->values.count)
+			continue;
+		only = field;
+		fields++;
+	}
+	index->only = fields == 1 && !index->tried && only->field.type == TYPE_NUMBER && only->field.direct ? only : NULL;
+	if (!index->only)
+		return;
+	while (room < 2 * only->values.count && room < MEMOS_MOST)
+		room *= 2;
+	if (room != index->memo_room) {
+		free(index->memos);
+		index->memos = calloc(room, sizeof(*index->memos));
+		index->memo_room = index->memos ? room : 0;
+	}
+	if (!index->memos) {
+		index->only = NULL;
+		return;
+	}
+	/* A value that belongs elsewhere is none. */
+	for (size_t i = 0; i < index->memo_room; i++)
+		index->memos[i] = (struct memo){ .value = i + 1 };
+}
+
 static uint64_t hash_user(const void *user)
 {
 	return filter_mix((uint64_t)(uintptr_t)user);
@@ -346,11 +391,12 @@ int filter_index_set(struct filter_index *index, void *user, const struct filter
 		leave_group(known);
 		enter_group(group, known);
 		forget_empty(index, old);
-		return 0;
+	} else {
+		member->user = user;
+		enter_group(group, member);
+		filter_table_add(&index->members, &member->link, hash_user(user));
 	}
-	member->user = user;
-	enter_group(group, member);
-	filter_table_add(&index->members, &member->link, hash_user(user));
+	find_only(index);
 	return 0;
 }
 
@@ -366,6 +412,7 @@ int filter_index_remove(struct filter_index *index, const void *user)
 	filter_table_remove(&index->members, &member->link);
 	free(member);
 	forget_empty(index, group);
+	find_only(index);
 	return 0;
 }
 
@@ -408,6 +455,7 @@ void filter_index_release(struct filter_index *index)
 	free(index->groups.buckets);
 	free(index->members.buckets);
 	free(index->matched);
+	free(index->memos);
 	free(index);
 }
 
@@ -471,4 +519,42 @@ size_t filter_index_match(
 			count = accept(index, group, count);
 	*ret_users = index->matched;
 	return count;
+}
+
+static __attribute__((noinline)) enum filter_found look_up(struct filter_index *index, uint64_t value, void **ret_user)
+{
+	const struct way_in *found = NULL;
+	const uint64_t key = filter_field_key(&index->only->field, value);
+	const uint64_t hash = filter_ways_hash(&index->ways, key);
+
+	for (struct table_link *link = filter_table_chain(&index->only->values, hash); link; link = link->next) {
+		const struct way_in *way = TABLE_ITEM(link, struct way_in, link);
+
+		if (way->value != key)
+			continue;
+		if (found || way->rest || !way->group->lone)
+			return FILTER_ASK;
+		found = way;
+	}
+	*ret_user = found ? found->group->lone : NULL;
+	index->memos[value & (index->memo_room - 1)] = (struct memo){ value, *ret_user };
+	return found ? FILTER_ONE : FILTER_NOBODY;
+}
+
+enum filter_found filter_index_find(struct filter_index *index, const void *payload, size_t size, void **ret_user)
+{
+	const struct ways_field *only = index->only;
+	const struct memo *memo;
+	uint64_t value;
+
+	if (!only)
+		return FILTER_ASK;
+	if ((uint64_t)only->field.offset + only->field.size > size)
+		return FILTER_NOBODY;
+	value = filter_load((const uint8_t *)payload + only->field.offset, only->field.size, only->field.is_signed);
+	memo = &index->memos[value & (index->memo_room - 1)];
+	if (memo->value != value)
+		return look_up(index, value, ret_user);
+	*ret_user = memo->user;
+	return memo->user ? FILTER_ONE : FILTER_NOBODY;
 }

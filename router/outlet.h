@@ -50,6 +50,7 @@ struct outlet {
 	uint64_t last_time;   /* of the last event written or lost */
 	struct outlet *next_dirty; /* the fan-out's list of rings to publish, and of consumers to wake */
 	bool dirty;
+	uint16_t lane; /* the fan-out's: among those of its window, 0: none */
 	bool due; /* one of lost, flushes, filters, clock and end waits to be written */
 	struct ring_writer ring;
 	struct trace *traces[OUTLET_LISTS]; /* the fan-out's */

@@ -294,6 +294,7 @@ int fanout_trace_filter(struct trace *trace, struct filter_program *filter, stru
 		trace->filter = old;
 		if (enlist(trace) < 0)
 			trace->route->plain[trace->route->plain_count++] = trace;
+		find_special(trace->route);
 		return r;
 	}
 	if (old)

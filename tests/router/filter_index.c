@@ -36,6 +36,23 @@ static void set(
 	filter_program_release(program);
 }
 
+/* What is known by one number is what all comparisons say; asked twice, since it is remembered. */
+static void check_find(struct filter_index *index, const struct sample *sample, void *const *which, size_t count)
+{
+	for (int i = 0; i < 2; i++) {
+		void *user = NULL;
+		enum filter_found one =
+			filter_index_find(index, sample->event.payload, sample->event.size, &user);
+
+		if (one == FILTER_NOBODY)
+			assert_int_equal(count, 0);
+		if (one != FILTER_ONE)
+			continue;
+		assert_int_equal(count, 1);
+		assert_ptr_equal(user, which[0]);
+	}
+}
+
 /* The consumers, named by letters of `users`, that an event is for, in alphabetical order. */
 static const char *found(
 	struct filter_index *index, const char *users, const struct sample *sample, char *ret)
@@ -45,6 +62,7 @@ static const char *found(
 	bool seen[26] = { false };
 	char *at = ret;
 
+	check_find(index, sample, which, count);
 	for (size_t i = 0; i < count; i++) {
 		size_t user = (size_t)((const char *)which[i] - users);
 
@@ -239,6 +257,75 @@ static void test_asked_once(void **state)
 	assert_int_equal(found, MANY);
 }
 
+static enum filter_found find(struct filter_index *index, const struct sample *sample, void **ret)
+{
+	return filter_index_find(index, sample->event.payload, sample->event.size, ret);
+}
+
+/* Filters of one number need nothing but the payload: what is remembered of a value is forgotten when one comes, goes or is
+ * replaced. Whatever asks for more is not known by it. */
+static void test_known_by_a_number(void **state)
+{
+	const struct samples *samples = *state;
+	const struct sample *zero = &samples->at[0], *one = &samples->at[1];
+	struct filter_index *index;
+	char users[4];
+	void *user;
+
+	assert_int_equal(filter_index_create(6, &index), 0);
+	set(index, &users[0], samples, "u8 == 0");
+	assert_int_equal(find(index, zero, &user), FILTER_ONE);
+	assert_ptr_equal(user, &users[0]);
+	assert_int_equal(find(index, one, &user), FILTER_NOBODY);
+	set(index, &users[1], samples, "u8 in {1, 100}");
+	assert_int_equal(find(index, one, &user), FILTER_ONE);
+	assert_ptr_equal(user, &users[1]);
+	assert_int_equal(filter_index_find(index, zero->event.payload, 0, &user), FILTER_NOBODY);
+	set(index, &users[0], samples, "u8 == 200");
+	assert_int_equal(find(index, zero, &user), FILTER_NOBODY);
+	/* Two of one value, and one that asks for more. */
+	set(index, &users[2], samples, "u8 in {1, 3}");
+	assert_int_equal(find(index, one, &user), FILTER_ASK);
+	assert_int_equal(find(index, zero, &user), FILTER_NOBODY);
+	assert_int_equal(filter_index_remove(index, &users[2]), 0);
+	assert_int_equal(find(index, one, &user), FILTER_ONE);
+	set(index, &users[2], samples, "u8 == 0 && name == bash");
+	assert_int_equal(find(index, one, &user), FILTER_ONE);
+	assert_int_equal(find(index, zero, &user), FILTER_ASK);
+	/* Another field, and what can't be looked up. */
+	set(index, &users[2], samples, "u32 == 7");
+	assert_int_equal(find(index, one, &user), FILTER_ASK);
+	set(index, &users[2], samples, "u8 > 100");
+	assert_int_equal(find(index, one, &user), FILTER_ASK);
+	filter_index_release(index);
+}
+
+/* More of them than are remembered. */
+static void test_more_than_are_remembered(void **state)
+{
+	struct samples *samples = *state;
+	static char users[5000];
+	struct filter_index *index;
+	struct sample sample = samples->at[0];
+	char text[32];
+	void *user;
+
+	assert_int_equal(filter_index_create(7, &index), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+		(void)snprintf(text, sizeof(text), "u32 == %zu", i);
+		set(index, &users[i], samples, text);
+	}
+	for (size_t round = 0; round < 2; round++) {
+		for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+			sample.event.payload = sample.payload;
+			sample_number(samples, &sample, "u32", i);
+			assert_int_equal(find(index, &sample, &user), FILTER_ONE);
+			assert_ptr_equal(user, &users[i]);
+		}
+	}
+	filter_index_release(index);
+}
+
 static void test_many_of_one(void **state)
 {
 	const struct samples *samples = *state;
@@ -305,6 +392,8 @@ int main(void)
 		cmocka_unit_test(test_ways),
 		cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_many_of_one),
+		cmocka_unit_test(test_known_by_a_number),
+		cmocka_unit_test(test_more_than_are_remembered),
 		cmocka_unit_test(test_looked_up),
 		cmocka_unit_test(test_asked_once),
 		cmocka_unit_test(test_who_gave_up),

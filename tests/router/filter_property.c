@@ -177,7 +177,11 @@ static void check_event(struct batch *batch, const struct sample *sample)
 	bool found[FILTERS] = { false }, any = false;
 	void *const *users;
 	size_t count = filter_index_match(batch->index, &sample->event, &users);
+	void *one = NULL;
+	enum filter_found known = filter_index_find(batch->index, sample->event.payload, sample->event.size, &one);
 
+	assert_true(known != FILTER_NOBODY || count == 0);
+	assert_true(known != FILTER_ONE || (count == 1 && users[0] == one));
 	for (size_t i = 0; i < count; i++) {
 		size_t which = (size_t)((struct subject *)users[i] - batch->subjects);
 
