@@ -33,8 +33,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sweep that moved more than this many sub-buffers is load. */
-#define LOAD_MOVED 4
+/* A sweep that moved more than this many sub-buffers is load; a process that begins or ends makes some events, each of
+ * which may come in one of its own. */
+#define LOAD_MOVED 16
 /* Wake-ups that are no further apart than this, on average, are load; and what a pause counts for
  * at most. */
 #define LOAD_GAP   250000
@@ -166,12 +167,13 @@ static void go_idle(struct raw *raw, uint64_t deadline)
 	arm_all(raw);
 }
 
-/* How far apart wake-ups are, as a running mean that begins with a pause. */
+/* How far apart wake-ups are, as a running mean that begins with a pause. A burst of a few is no load: to be paced would
+ * make the events after it wait for milliseconds. */
 static void note_wake_up(struct raw *raw, uint64_t time)
 {
 	uint64_t gap = time - raw->woken;
 
-	raw->gap = (3 * raw->gap + (gap < LOAD_PAUSE ? gap : LOAD_PAUSE)) / 4;
+	raw->gap = (15 * raw->gap + (gap < LOAD_PAUSE ? gap : LOAD_PAUSE)) / 16;
 	raw->woken = time;
 }
 
@@ -194,7 +196,8 @@ static void try_waiting(struct raw *raw, uint64_t time)
 	raw->patience = raw->patience ? 2 * raw->patience : 1;
 	if (raw->patience > PATIENCE_MAX)
 		raw->patience = PATIENCE_MAX;
-	raw->gap = LOAD_PAUSE;
+	/* It is to show soon. */
+	raw->gap = 2 * LOAD_GAP;
 	raw->woken = time;
 	/* What this sweep brought was told with the time of the one before, so another has to
 	 * follow. */

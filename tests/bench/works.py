@@ -325,6 +325,20 @@ def latency_direct(events, period):
     return ages_of(ages)
 
 
+def latency_chain(events, period):
+    """What no three processes in a row can be better than: bare ones that do nothing with it."""
+    producer = Producer(events, 1, period)
+    with peers.instance() as made:
+        made.write("buffer_percent", 0)
+        chain = Child([built("bench_chain"), events, *made.raw_files()])
+        if chain.line() != "ready":
+            raise chain.fail("did not begin")
+        producer.run()
+        ages = [int(line) for line in chain.rest()]
+        chain.wait()
+    return ages_of(ages)
+
+
 def work_latency(scale):
     events, period = scale.of(2000, 50), 1000000
     work = "latency"
@@ -332,6 +346,7 @@ def work_latency(scale):
         "tracefan": lambda: latency_tracefan(events, period),
         "cat": lambda: latency_cat(events, period),
         "read": lambda: latency_direct(events, period),
+        "chain": lambda: latency_chain(events, period),
         "bpftrace": lambda: latency_lines(events, period, peers.bpftrace),
     }
     rows = [
@@ -339,6 +354,8 @@ def work_latency(scale):
         Row(work, "p99 / bpftrace printf's", ("tracefan", "p99"), ("bpftrace", "p99"), "least", 1.0, "us"),
         Row(work, "p99 / cat trace_pipe's", ("tracefan", "p99"), ("cat", "p99"), unit="us"),
         Row(work, "p50 / a read of trace_pipe", ("tracefan", "p50"), ("read", "p50"), unit="us"),
+        Row(work, "p50 / three bare processes in a row", ("tracefan", "p50"), ("chain", "p50"), unit="us"),
+        Row(work, "three bare processes' p50 / cat's", ("chain", "p50"), ("cat", "p50"), unit="us"),
     ]
     return work, contenders, rows
 
