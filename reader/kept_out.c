@@ -16,6 +16,13 @@ static void fall_due(struct kept_out *kept, uint64_t least)
 	kept->due = loop_now() + (unused > least ? unused : least);
 }
 
+/* Nobody tells when a thread ends and its process stays. */
+static void look_again(struct kept_out *kept, size_t threads, size_t processes)
+{
+	if (threads > processes && kept->due == LOOP_NEVER)
+		fall_due(kept, 0);
+}
+
 int kept_out_open(struct kept_out *kept, const struct instance *instance, pid_t helper)
 {
 	const struct pid_lists lists = instance_lists(instance);
@@ -29,7 +36,7 @@ int kept_out_open(struct kept_out *kept, const struct instance *instance, pid_t 
 	/* At once: the kernel waits for its readers at each write but the first. */
 	r = pid_lists_add(&lists, kept->processes, kept->count);
 	/* A kernel that lacks the means (before 5.7) traces them, too. */
-	return r == -ENOENT ? 0 : r;
+	return r < 0 && r != -ENOENT ? r : 0;
 }
 
 void kept_out_adopt(struct kept_out *kept, uint64_t grace)
@@ -96,6 +103,7 @@ int kept_out_add(struct kept_out *kept, uint64_t number, pid_t process)
 		return r;
 	kept->numbers[kept->count] = number;
 	kept->processes[kept->count++] = process;
+	look_again(kept, (size_t)r, 1);
 	return 0;
 }
 
@@ -149,15 +157,14 @@ void kept_out_renew(struct kept_out *kept)
 {
 	const struct pid_lists lists = instance_lists(kept->instance);
 	struct kept_out left = *kept;
-	int r = 0;
+	int r;
 
 	left.due = LOOP_NEVER;
 	left.failed = false;
 	drop_stale(&left);
-	/* All may have been named again. */
-	if (left.count < kept->count)
-		r = pid_lists_renew(&lists, left.processes, left.count);
-	if (!r) {
+	r = pid_lists_renew(&lists, left.processes, left.count);
+	if (r >= 0) {
+		look_again(&left, (size_t)r, left.count);
 		*kept = left;
 		return;
 	}

@@ -22,7 +22,7 @@ struct kept_out {
 	pid_t processes[KEPT_OUT_MAX];
 	uint64_t numbers[KEPT_OUT_MAX]; /* the router's for the consumer, or one of the above */
 	unsigned int count, own;
-	uint64_t due; /* when kept_out_renew is to be called; LOOP_NEVER: nobody is stale */
+	uint64_t due; /* when kept_out_renew is to be called; LOOP_NEVER: nobody is stale, nor can be unseen */
 	bool failed;  /* that it failed has been told */
 };
 
@@ -38,7 +38,7 @@ void kept_out_leave(struct kept_out *kept, uint64_t number);
 /* Nobody but the session's own; they have `grace` ns to be named again. */
 void kept_out_leave_all(struct kept_out *kept, uint64_t grace);
 
-/* Takes the stale ones off the kernel's list. */
+/* Takes the stale ones off the kernel's list, and threads that have ended. */
 void kept_out_renew(struct kept_out *kept);
 
 #endif

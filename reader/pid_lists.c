@@ -8,14 +8,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define KEPT_OUT "set_event_notrace_pid"
 #define LET_IN   "set_event_pid"
+
+/* The kernel's own number for it. */
+#define FIRST_NAMESPACE 0xEFFFFFFCU
 
 /* Of any Linux, where it is not told. */
 #define NUMBERS_MAX 4194304U
@@ -80,10 +85,19 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* In a namespace processes have numbers of its own, and the lists take the kernel's, which this process can't know there: they would hide
+ * somebody else. */
+static bool has_own_numbers(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != FIRST_NAMESPACE;
+}
+
 /* In order. */
 static int all_threads(const pid_t *processes, size_t count, struct numbers *numbers)
 {
-	int r = 0;
+	int r = has_own_numbers() ? -ENOENT : 0;
 
 	for (size_t i = 0; !r && i < count; i++)
 		r = add_threads(numbers, processes[i]);
@@ -108,23 +122,35 @@ static int keep_out(const struct pid_lists *lists, const struct numbers *numbers
 	return flow_write(lists->flow, lists->dir, KEPT_OUT, true, text);
 }
 
-int pid_lists_read(const struct pid_lists *lists, pid_t *ret, unsigned int count)
+/* The numbers that are kept out, in order, as the kernel tells them. */
+static int read_listed(const struct pid_lists *lists, struct numbers *listed)
 {
 	CLEANUP_FREE char *text = NULL;
 	int r = tracedir_read(lists->dir, KEPT_OUT, &text, NULL);
-	unsigned int found = 0;
 	char *at = text, *end;
 
-	if (r < 0)
-		return r;
-	for (; found < count; at = end) {
+	for (; !r; at = end) {
 		long number = strtol(at, &end, 10);
 
 		if (end == at)
 			break;
-		ret[found++] = (pid_t)number;
+		r = add(listed, (pid_t)number);
 	}
-	return (int)found;
+	return r;
+}
+
+int pid_lists_read(const struct pid_lists *lists, pid_t *ret, unsigned int count)
+{
+	CLEANUP_NUMBERS struct numbers listed = { 0 };
+	int r = read_listed(lists, &listed);
+
+	if (r < 0)
+		return r;
+	if (listed.count < count)
+		count = (unsigned int)listed.count;
+	if (count)
+		memcpy(ret, listed.all, count * sizeof(*ret));
+	return (int)count;
 }
 
 int pid_lists_add(const struct pid_lists *lists, const pid_t *processes, size_t count)
@@ -132,7 +158,23 @@ int pid_lists_add(const struct pid_lists *lists, const pid_t *processes, size_t 
 	CLEANUP_NUMBERS struct numbers numbers = { 0 };
 	int r = all_threads(processes, count, &numbers);
 
-	return r < 0 ? r : keep_out(lists, &numbers);
+	if (!r)
+		r = keep_out(lists, &numbers);
+	return r < 0 ? r : (int)numbers.count;
+}
+
+/* Whether somebody is listed who is not to be. Both are in order. */
+static bool has_others(const struct numbers *listed, const struct numbers *wanted)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < listed->count; i++) {
+		while (k < wanted->count && wanted->all[k] < listed->all[i])
+			k++;
+		if (k == wanted->count || wanted->all[k] != listed->all[i])
+			return true;
+	}
+	return false;
 }
 
 /* No thread's number is as large. */
@@ -201,19 +243,29 @@ static int let_in(const struct pid_lists *lists, const struct numbers *kept)
 /* When the last number goes off its lists the kernel stops looking at who runs where before it stops checking, and with the first number it
  * begins to check before it has looked: it hides events of others, for up to milliseconds. It does neither while the other list
  * has numbers on it. So there is one meanwhile that lets everybody in, from its first moment on: each write holds as soon as it is made. */
-int pid_lists_renew(const struct pid_lists *lists, const pid_t *processes, size_t count)
+static int renew(const struct pid_lists *lists, const struct numbers *kept)
 {
-	CLEANUP_NUMBERS struct numbers kept = { 0 };
-	int r = all_threads(processes, count, &kept), end;
+	int r = let_in(lists, kept), end;
 
-	if (!r)
-		r = let_in(lists, &kept);
 	if (!r)
 		r = flow_clear(lists->flow, lists->dir, KEPT_OUT);
 	if (!r)
-		r = keep_out(lists, &kept);
+		r = keep_out(lists, kept);
 	end = flow_clear(lists->flow, lists->dir, LET_IN);
 	return r < 0 ? r : end;
+}
+
+int pid_lists_renew(const struct pid_lists *lists, const pid_t *processes, size_t count)
+{
+	CLEANUP_NUMBERS struct numbers kept = { 0 };
+	CLEANUP_NUMBERS struct numbers listed = { 0 };
+	int r = all_threads(processes, count, &kept);
+
+	if (!r)
+		r = read_listed(lists, &listed);
+	if (!r && has_others(&listed, &kept))
+		r = renew(lists, &kept);
+	return r < 0 ? r : (int)kept.count;
 }
 
 int pid_lists_mend(const struct pid_lists *lists)

@@ -19,11 +19,12 @@ struct pid_lists {
 int pid_lists_read(const struct pid_lists *lists, pid_t *ret, unsigned int count);
 
 /* Keeps the threads of these processes out of the trace, beside those that are kept out already. A process that is gone is
- * passed over. Returns 0 or -errno (-ENOENT: the kernel can't do it). */
+ * passed over. Returns how many threads they have, or -errno (-ENOENT: the kernel can't do it, or not for a
+ * process in a namespace of its own). */
 int pid_lists_add(const struct pid_lists *lists, const pid_t *processes, size_t count);
 
-/* Keeps them out, and nobody else any more, and no event of anybody else is missed by that. Returns 0 or -errno: then as before, or
- * to be done again. */
+/* Keeps them out, and nobody else any more, and no event of anybody else is missed by that; does nothing if nobody else is.
+ * Returns how many threads they have, or -errno: then as before, or to be done again. */
 int pid_lists_renew(const struct pid_lists *lists, const pid_t *processes, size_t count);
 
 /* What a reader that died while it renewed them has left behind. Who is to be kept out has been added before. */

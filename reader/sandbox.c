@@ -33,7 +33,7 @@ static const struct confine_call reader_calls[] = {
 	{ "close", "what was opened or received" },
 	{ "fcntl", "copies of descriptors to pass on, seals, modes of received ones, whether a read of text waits" },
 	{ "fstat", "what a received descriptor stands for" },
-	{ "newfstatat", "the same, by other C libraries" },
+	{ "newfstatat", "the same, by other C libraries; whether processes have the kernel's own numbers here" },
 	{ "readlink", "what a file that is to be probed is called" },
 	{ "readlinkat", "the same, by other C libraries" },
 	{ "openat2", "whether it is called so, without a symbolic link on the way; opens nothing else than openat may" },

@@ -38,7 +38,7 @@ struct tfan_options {
 				  * a steady stream costs a wake-up per interval and no more; the ring must hold
 				  * what comes meanwhile. 0: it tells of each at once */
 	bool include_self;       /* trace this process, too. Else the threads that it has at tfan_open are kept out, and one
-				  * that is made later is not */
+				  * that is made later need not be */
 	bool all_events;         /* recordings: every event, without tfan_trace_create */
 	bool no_return;          /* when the session's router dies, that is the end: -ECONNRESET. Else the connection
 				  * waits for the next router, comes back to its place, and is told by TFAN_GAP how

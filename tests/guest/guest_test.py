@@ -23,7 +23,7 @@ LABELS = {"integration", "reader", "base", "guest"}
 NOT_LABELS = {"bench"}
 # Who dies, who may do what, who is hostile, and how much for how long: long, and the same on any kernel.
 NOT_SHORT = {"integration_" + name for name in (
-    "adoption", "consumers", "deployment", "endings", "faults", "forgery", "functions", "hanging", "harness", "hostile", "install", "killing",
+    "adoption", "consumers", "deployment", "endings", "faults", "forgery", "functions", "hanging", "harness", "hostile", "install", "kept_out", "killing",
     "leaving", "ledger", "million", "policy", "replay", "reports_decoding", "reports_loss", "reports_reading", "session_life", "soak",
     "state", "top")} | {"reader_hostile", "reader_impostor"}
 # Modules of the standard library that are imported late, when something fails or ends.

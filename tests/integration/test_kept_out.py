@@ -28,6 +28,8 @@ def numbers_end():
 class KeptOut(harness.TestCase):
     def setUp(self):
         super().setUp()
+        if os.stat("/proc/self/ns/pid").st_ino != 0xEFFFFFFC:
+            raise unittest.SkipTest("in a namespace of processes nobody can be kept out")
         if numbers_end() / MADE_EACH_SECOND > WAIT_MAX:
             raise unittest.SkipTest(f"with a kernel.pid_max of {numbers_end()} the list is written anew once a minute")
         self.session = harness.Session(self.folder)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -359,6 +361,74 @@ static void test_who_has_left_is_let_in(void **state)
 	assert_listed(ground, &self, 1);
 }
 
+static void *wait_for_byte(void *fd)
+{
+	char byte;
+
+	return read(*(int *)fd, &byte, 1) < 0 ? fd : NULL;
+}
+
+/* Two threads, the second of which ends when `go` has a byte; says so on `said`. */
+static void have_a_thread(int go, int said)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, wait_for_byte, &go) || write(said, "x", 1) != 1 || pthread_join(thread, NULL) || write(said, "x", 1) != 1)
+		_exit(1);
+	(void)pause();
+}
+
+/* A thread that was joined is there for a moment still, and nobody tells when it isn't. */
+static void await_gone(pid_t thread)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)thread);
+	for (int ms = 0; ms < SESSION_PATIENCE_MS && !access(path, F_OK); ms += 10)
+		usleep(10000);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void test_threads_that_end_are_let_in(void **state)
+{
+	struct ground *ground = *state;
+	int go[2], said[2];
+	pid_t child, found[8];
+	char byte;
+	const struct pid_lists lists = instance_lists(&ground->instance);
+
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+	child = fork();
+	if (!child) {
+		have_a_thread(go[0], said[1]);
+		_exit(0);
+	}
+	assert_int_equal(read(said[0], &byte, 1), 1);
+	assert_int_equal(kept_out_add(&ground->kept, 1, child), 0);
+	assert_int_equal(pid_lists_read(&lists, found, 8), 3);
+	assert_int_not_equal(ground->kept.due, LOOP_NEVER);
+	/* It is there still, and looked for again. */
+	kept_out_renew(&ground->kept);
+	assert_int_equal(pid_lists_read(&lists, found, 8), 3);
+	assert_int_not_equal(ground->kept.due, LOOP_NEVER);
+	assert_int_equal(write(go[1], "x", 1), 1);
+	assert_int_equal(read(said[0], &byte, 1), 1);
+	for (int i = 0; i < 3; i++) {
+		if (found[i] != getpid() && found[i] != child)
+			await_gone(found[i]);
+	}
+	kept_out_renew(&ground->kept);
+	assert_listed(ground, (const pid_t[]){ getpid(), child }, 2);
+	assert_int_equal(ground->kept.due, LOOP_NEVER);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(said[i]);
+	}
+}
+
 /* So many come and go that there is no place left. */
 static void test_a_full_list_is_renewed_at_once(void **state)
 {
@@ -394,6 +464,39 @@ static void test_the_next_reader_takes_it_back(void **state)
 	assert_listed(ground, &self, 1);
 }
 
+/* In a namespace of processes this one is number 1. Returns what became of keeping it out. */
+static int add_from_namespace(const struct pid_lists *lists)
+{
+	pid_t child;
+	int status = 0;
+
+	if (unshare(CLONE_NEWPID) < 0)
+		return -errno;
+	child = fork();
+	if (!child) {
+		const pid_t self = getpid();
+
+		_exit(-pid_lists_add(lists, &self, 1));
+	}
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+/* Its number there is somebody else's here. */
+static void test_numbers_of_a_namespace_hide_nobody(void **state)
+{
+	struct ground *ground = *state;
+	const struct pid_lists lists = instance_lists(&ground->instance);
+	const pid_t self = getpid(), child = fork();
+	int status;
+
+	if (!child)
+		_exit(-add_from_namespace(&lists));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), ENOENT);
+	assert_listed(ground, &self, 1);
+}
+
 /* Of a process that is in no namespace of ours, say. */
 static void test_numbers_that_are_no_process(void **state)
 {
@@ -412,12 +515,20 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_observers_are_kept_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_is_missed, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_who_has_left_is_let_in, set_up_ground, tear_down_ground),
+		cmocka_unit_test_setup_teardown(test_threads_that_end_are_let_in, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_a_full_list_is_renewed_at_once, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_the_next_reader_takes_it_back, set_up_ground, tear_down_ground),
+		cmocka_unit_test_setup_teardown(test_numbers_of_a_namespace_hide_nobody, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_numbers_that_are_no_process, set_up_ground, tear_down_ground),
 	};
 
+	struct stat st;
+
 	if (!session_possible())
 		return 77;
+	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != 0xEFFFFFFCU) {
+		printf("skipped: in a namespace of processes nobody can be kept out\n");
+		return 77;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
