@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
+#include "reader/flow.h"
 #include "reader/probe_name.h"
 #include "reader/tracedir.h"
 #include "shm/control_abi.h"
@@ -65,17 +66,23 @@ int facts_blob(const struct facts *facts, const char *name)
 }
 
 /* Adds a file of tracefs; one that this kernel or a CPU lacks is left out. */
-static void add_file(struct facts *facts, int folder, const char *path, uint32_t fact, uint32_t id)
+static void add_file_by(
+	struct flow *flow, struct facts *facts, int folder, const char *path, uint32_t fact, uint32_t id)
 {
 	CLEANUP_FREE char *data = NULL;
 	size_t size;
-	int r = tracedir_read(folder, path, &data, &size);
+	int r = flow_read(flow, folder, path, &data, &size);
 
 	if (r == 0)
 		facts_add(facts, fact, id, data, size);
 	/* Without it everything else would be taken for something that it is not. */
 	else if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
 		facts->error = facts->error ? facts->error : r;
+}
+
+static void add_file(struct facts *facts, int folder, const char *path, uint32_t fact, uint32_t id)
+{
+	add_file_by(NULL, facts, folder, path, fact, id);
 }
 
 int facts_of_kernel(const struct instance *instance)
@@ -116,8 +123,9 @@ int facts_of_account(const struct instance *instance)
 		(void)snprintf(path, sizeof(path), "per_cpu/cpu%u/stats", cpu);
 		add_file(&facts, instance->dir, path, FACT_STATS, cpu);
 	}
-	add_file(&facts, instance->root, "uprobe_profile", FACT_UPROBE_PROFILE, 0);
-	add_file(&facts, instance->root, "kprobe_profile", FACT_KPROBE_PROFILE, 0);
+	/* For these the kernel waits for whoever changes probes. */
+	add_file_by(instance->flow, &facts, instance->root, "uprobe_profile", FACT_UPROBE_PROFILE, 0);
+	add_file_by(instance->flow, &facts, instance->root, "kprobe_profile", FACT_KPROBE_PROFILE, 0);
 	fd = facts_blob(&facts, "tracefan-account");
 	facts_release(&facts);
 	return fd;

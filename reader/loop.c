@@ -144,6 +144,18 @@ ssize_t loop_write(struct loop *loop, int fd, const void *data, size_t size, loo
 	return n < 0 ? -errno : n;
 }
 
+ssize_t loop_fetch(struct loop *loop, int fd, void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context)
+{
+	ssize_t n;
+
+	if (loop->uring && !loop->working)
+		return loop_uring_fetch(loop, fd, data, size, meanwhile, context);
+	do
+		n = read(fd, data, size);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
 int loop_file(struct loop *loop, int folder, const char *path, int flags, loop_meanwhile_fn *meanwhile, void *context)
 {
 	int fd;

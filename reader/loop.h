@@ -22,7 +22,7 @@ struct loop_watch {
 	short events;
 	void (*ready)(void *context, short revents);
 	void *context;
-	bool flows; /* goes on being dispatched while loop_write and loop_file wait for the kernel */
+	bool flows; /* goes on being dispatched while loop_write, loop_fetch and loop_file wait for the kernel */
 	/* The loop's own. */
 	bool added;
 	bool armed;
@@ -42,7 +42,7 @@ struct loop {
 	uint32_t serial;
 	uint32_t fired;      /* watches that fired and were not dispatched yet */
 	struct pollfd *poll; /* loop_poll.c's scratch */
-	bool working, worked; /* loop_write, loop_file: one is under way; it is complete */
+	bool working, worked; /* loop_write, loop_fetch, loop_file: one is under way; it is complete */
 	int work_result;
 	loop_read_fn *read_done;
 	void *read_context;
@@ -94,6 +94,9 @@ typedef uint64_t loop_meanwhile_fn(void *context);
  * itself: then, and without a ring, it is a plain write(2). Returns its result or -errno. */
 ssize_t loop_write(struct loop *loop, int fd, const void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context);
 
+/* read(2) in the same way. */
+ssize_t loop_fetch(struct loop *loop, int fd, void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context);
+
 /* openat(2) in the same way, for files that the kernel clears then. Returns the descriptor, owned by the caller, or -errno. */
 int loop_file(struct loop *loop, int folder, const char *path, int flags, loop_meanwhile_fn *meanwhile, void *context);
 
@@ -112,6 +115,7 @@ int loop_uring_sleep(struct loop *loop, uint64_t deadline);
 int loop_poll_sleep(struct loop *loop, uint64_t deadline);
 void loop_fire(struct loop *loop, struct loop_watch *watch, short revents);
 ssize_t loop_uring_write(struct loop *loop, int fd, const void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context);
+ssize_t loop_uring_fetch(struct loop *loop, int fd, void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context);
 int loop_uring_file(struct loop *loop, int folder, const char *path, int flags, loop_meanwhile_fn *meanwhile, void *context);
 /* The watches that fired; `flowing`: of those only the ones that flow. Returns whether there were any. */
 bool loop_dispatch(struct loop *loop, bool flowing);

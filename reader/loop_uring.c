@@ -57,7 +57,8 @@ int loop_uring_lock(
 	static const uint8_t opcodes[] = {
 		IORING_OP_READ_FIXED,   /* sub-buffers and text into slots */
 		IORING_OP_WRITE,        /* control files, on which the kernel takes its time */
-		IORING_OP_OPENAT,       /* control files that this clears, and no other than openat(2) may */
+		IORING_OP_READ,         /* control files, for which it may wait for the same locks */
+		IORING_OP_OPENAT,       /* control files, for the same reason, and no other than openat(2) may */
 		IORING_OP_POLL_ADD,     /* waiting for descriptors */
 		IORING_OP_POLL_REMOVE,  /* no longer waiting */
 		IORING_OP_ASYNC_CANCEL, /* a read that found its CPU empty */
@@ -221,6 +222,17 @@ ssize_t loop_uring_write(struct loop *loop, int fd, const void *data, size_t siz
 	if (!sqe)
 		return -EAGAIN;
 	io_uring_prep_write(sqe, fd, data, (unsigned int)size, 0);
+	return work(loop, sqe, meanwhile, context);
+}
+
+ssize_t loop_uring_fetch(struct loop *loop, int fd, void *data, size_t size, loop_meanwhile_fn *meanwhile, void *context)
+{
+	const uint64_t where_it_is = UINT64_MAX;
+	struct io_uring_sqe *sqe = next_sqe(loop);
+
+	if (!sqe)
+		return -EAGAIN;
+	io_uring_prep_read(sqe, fd, data, (unsigned int)size, where_it_is);
 	return work(loop, sqe, meanwhile, context);
 }
 

@@ -409,5 +409,5 @@ int probe_format(
 	char path[2 * CONTROL_NAME_MAX + 32];
 
 	event_path(probe, "format", path, sizeof(path));
-	return tracedir_read(probes->instance->dir, path, ret_data, ret_size);
+	return flow_read(probes->instance->flow, probes->instance->dir, path, ret_data, ret_size);
 }

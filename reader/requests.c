@@ -383,24 +383,21 @@ static int probe_kept(struct reader *reader, struct peer *peer, struct control_m
 	return peer_status(peer, &message->header, status, &failure);
 }
 
-/* With no read in flight the counts belong to this very place in the stream. After the end there is
- * no stream to mark, and nothing that could come between. */
+/* With no read in flight the counts, which are read first, belong to this very place in the stream. After the end
+ * there is no stream to mark, and nothing that could come between. */
 static int account(struct reader *reader, struct peer *peer, struct control_message *message)
 {
 	struct pool_entry entry = {
 		.kind = POOL_ACCOUNT, .time = loop_now(), .value = message->header.cookie
 	};
 	int r = reader->state == READER_ENDED ? 0 : reader->source->ops->settle(reader->source);
-	int blob = r < 0 ? r : reader->provider->ops->account(reader->provider);
 
-	if (blob >= 0 && reader->state != READER_ENDED &&
-		pool_writer_note(&reader->pool, &entry) < 0) {
-		(void)close_fd(blob);
+	if (!r && reader->state != READER_ENDED && pool_writer_note(&reader->pool, &entry) < 0)
 		return refuse(peer, message, EXIT_BUSY, EAGAIN,
 			"the router has not read what is in the filled ring");
-	}
 	(void)pool_writer_wake(&reader->pool);
-	return reply_blob(peer, message, blob, "the kernel's counts");
+	r = r < 0 ? r : reader->provider->ops->account(reader->provider);
+	return reply_blob(peer, message, r, "the kernel's counts");
 }
 
 static int flush(struct reader *reader, struct peer *peer, struct control_message *message)

@@ -20,14 +20,29 @@
 
 #define READ_MAX (64U << 20)
 
+static ssize_t read_plain(void *context, int fd, void *data, size_t size)
+{
+	ssize_t n;
+
+	(void)context;
+	do
+		n = read(fd, data, size);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
 int tracedir_read(int folder, const char *path, char **ret_data, size_t *ret_size)
 {
-	CLEANUP_FREE char *data = NULL;
 	CLEANUP_CLOSE int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : tracedir_read_by(fd, read_plain, NULL, ret_data, ret_size);
+}
+
+int tracedir_read_by(int fd, tracedir_reading *reading, void *context, char **ret_data, size_t *ret_size)
+{
+	CLEANUP_FREE char *data = NULL;
 	size_t size = 0, room = 0;
 
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		ssize_t n;
 
@@ -42,11 +57,9 @@ int tracedir_read(int folder, const char *path, char **ret_data, size_t *ret_siz
 				return -ENOMEM;
 			data = more;
 		}
-		n = read(fd, data + size, room - size - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
+		n = reading(context, fd, data + size, room - size - 1);
 		if (n < 0)
-			return -errno;
+			return (int)n;
 		if (!n)
 			break;
 		size += (size_t)n;

@@ -5,6 +5,7 @@
 #define TRACEFAN_READER_TRACEDIR_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Why tracefs can't be used, for people. */
 struct tracedir_problem {
@@ -20,6 +21,9 @@ int tracedir_open(const char *path, struct tracedir_problem *ret_problem);
 /* Reads the file to its end into fresh memory with a NUL behind it. Returns 0 or -errno; *ret_data
  * is the caller's to free, ret_size may be NULL. */
 int tracedir_read(int folder, const char *path, char **ret_data, size_t *ret_size);
+/* The same of an open file, by another way than read(2): `reading` returns as read does, or -errno. */
+typedef ssize_t tracedir_reading(void *context, int fd, void *data, size_t size);
+int tracedir_read_by(int fd, tracedir_reading *reading, void *context, char **ret_data, size_t *ret_size);
 
 /* Writes the text with one write(2), the only way that the kernel takes a command whole.
  * tracedir_write leaves what is there to the file's own rules; tracedir_append is for files that a

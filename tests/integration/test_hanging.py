@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The kernel hangs in a write to a control file, and events go on to come: in place of an event's `filter` there is a pipe that
-is full, and stays so until the test reads from it."""
+"""The kernel hangs in a write to a control file, or in a read of one, and events go on to come: in place of an event's `filter`
+there is a pipe that is full, and stays so until the test reads from it; in place of its `format` one that is empty."""
+import contextlib
 import ctypes
 import os
 import pathlib
 import platform
+import stat
 import subprocess
 import time
 import unittest
@@ -34,19 +36,18 @@ def unmount(target):
 class Hanging(harness.TestCase):
     words = ()
 
-    def block(self, session):
+    def block(self, session, name):
         """Returns the pipe's other end."""
-        fifo = pathlib.Path(self.folder, "filter")
+        fifo = pathlib.Path(self.folder, name)
         os.mkfifo(fifo)
         fifo.chmod(0o666)
         end = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
-        self.addCleanup(os.close, end)
         try:
-            while os.write(end, bytes(4096)):
+            while name == "filter" and os.write(end, bytes(4096)):
                 pass
         except BlockingIOError:
             pass
-        target = session.instance / "events" / OTHER / "filter"
+        target = session.instance / "events" / OTHER / name
         mount(fifo, target)
         self.addCleanup(unmount, target)
         return end, target
@@ -58,7 +59,7 @@ class Hanging(harness.TestCase):
             self.assertLess(time.monotonic(), deadline, "events don't come while the kernel hangs")
             time.sleep(0.02)
 
-    def hang(self):
+    def hang(self, name="filter"):
         """A session whose reader hangs in the kernel for a consumer; returns it, another consumer and the one, each with its
         gate, the pipe and where it is."""
         session = harness.Session(self.folder, *self.words)
@@ -69,30 +70,38 @@ class Hanging(harness.TestCase):
         consumer = session.trace("-e", f"tracepoint:syscalls:sys_enter_getpgid if pid >= {FIRST} && pid < {FIRST + COUNT}",
                                  "-o", "json", "-w", self.file, gate=gate)
         gate.wait(consumer)
-        end, target = self.block(session)
+        end, target = self.block(session, name)
         late = session.trace("-e", "tracepoint:syscalls:sys_enter_getsid if pid > 0", "-o", "json", gate=other)
-        # The reader is in the write once the pipe has a writer beside the test.
+        # The reader is in the write, or the read, once it has the pipe.
         deadline = time.monotonic() + harness.PATIENCE
-        while not any("test-" in os.readlink(f) for f in self.descriptors(session.reader.pid)):
-            self.assertLess(time.monotonic(), deadline, "the filter is not written")
+        while not self.has_pipe(session):
+            self.assertLess(time.monotonic(), deadline, f"{name} is not opened")
             time.sleep(0.01)
         return session, (consumer, gate), (late, other), (end, target)
 
     def check_hangs(self, session):
-        self.assertTrue(any("test-" in os.readlink(f) for f in self.descriptors(session.reader.pid)), "it does not hang any more")
+        self.assertTrue(self.has_pipe(session), "it does not hang any more")
 
     @staticmethod
     def release(end, target):
         """The kernel is done."""
         unmount(target)
-        for _ in range(64):
-            try:
-                os.read(end, 65536)
-            except BlockingIOError:
-                break
+        if target.name == "filter":
+            with contextlib.suppress(BlockingIOError):
+                while os.read(end, 65536):
+                    pass
+        else:
+            os.write(end, target.read_bytes())
+        os.close(end)
 
     def test_events_go_on(self):
-        session, (consumer, gate), (late, other), pipe = self.hang()
+        self.check_events_go_on("filter")
+
+    def test_events_go_on_while_it_reads(self):
+        self.check_events_go_on("format")
+
+    def check_events_go_on(self, name):
+        session, (consumer, gate), (late, other), pipe = self.hang(name)
         subprocess.run([harness.program("workload_numbers"), str(harness.cpus()[0]), str(FIRST), str(COUNT)], check=True)
         self.wait_lines(self.file, COUNT)
         self.check_hangs(session)
@@ -122,15 +131,13 @@ class Hanging(harness.TestCase):
         self.check_ended(consumer.wait())
         self.assertEqual(session.stop(), (0, 0))
 
-    def descriptors(self, pid):
-        found = []
-        for f in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                if pathlib.Path(os.readlink(f)).name == "filter":
-                    found.append(f)
-            except OSError:
-                pass
-        return found
+    def has_pipe(self, session):
+        """Whether the reader has it open: for writing, or for reading."""
+        for f in pathlib.Path(f"/proc/{session.reader.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if pathlib.Path(os.readlink(f)).name in ("filter", "format") and stat.S_ISFIFO(f.stat().st_mode):
+                    return True
+        return False
 
 
 class HangingText(Hanging):

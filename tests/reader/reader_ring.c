@@ -84,9 +84,11 @@ static void write_fixed(struct io_uring_sqe *sqe)
 	io_uring_prep_write_fixed(sqe, STDERR_FILENO, memory, 1, 0, 0);
 }
 
-static void read_elsewhere(struct io_uring_sqe *sqe)
+static void read_pieces(struct io_uring_sqe *sqe)
 {
-	io_uring_prep_read(sqe, 0, memory, 1, 0);
+	static const struct iovec piece = { .iov_base = memory, .iov_len = 1 };
+
+	io_uring_prep_readv(sqe, 0, &piece, 1, 0);
 }
 
 static void unlink_file(struct io_uring_sqe *sqe)
@@ -114,7 +116,7 @@ static const struct {
 	{ "send", send_bytes },
 	{ "write several pieces", write_vector },
 	{ "write from the slots", write_fixed },
-	{ "read into other memory", read_elsewhere },
+	{ "read into pieces", read_pieces },
 	{ "remove a file", unlink_file },
 	{ "no operation", nothing },
 	{ "a flag that it doesn't use", drain },
@@ -193,6 +195,12 @@ static uint64_t step(void *context)
 	return LOOP_NEVER;
 }
 
+static uint64_t no_step(void *context)
+{
+	(void)context;
+	return LOOP_NEVER;
+}
+
 static void a_write_that_waits_holds_nothing_up(void **state)
 {
 	int file = -1, result = 0, full[2];
@@ -224,6 +232,7 @@ static void a_write_that_waits_holds_nothing_up(void **state)
 	assert_int_equal(hanging.others, 1);
 	/* As write(2) says it. */
 	assert_int_equal(loop_write(&loop, file, "x", 1, step, &hanging), -EBADF);
+	assert_int_equal(loop_fetch(&loop, full[1], memory, 1, no_step, NULL), -EBADF);
 	loop_close(&loop);
 	for (int i = 0; i < 2; i++) {
 		close(full[i]);
