@@ -10,7 +10,7 @@ import time
 import harness
 
 SCRIPT = r"""
-import ctypes, os, socket, stat, sys, threading
+import ctypes, os, socket, stat, sys, threading, time
 folder, said = os.fsencode(sys.argv[1]), open(sys.argv[2], "w")
 libc = ctypes.CDLL(None, use_errno=True)
 AT_FDCWD = -100
@@ -33,6 +33,13 @@ def create(name, flags=os.O_WRONLY | os.O_CREAT, dir_fd=None, path=None, new="gu
     os.close(os.open(name, flags, 0o600, dir_fd=dir_fd))
     if new:
         say("create", path or name, new=new)
+
+# Until the watch has told it: what it finds in a folder that it looks at later is not new to it.
+def until_told(text):
+    out, deadline = os.path.join(os.path.dirname(sys.argv[2]), "out"), time.monotonic() + 60
+    while text not in open(out, "rb").read():
+        assert time.monotonic() < deadline, text
+        time.sleep(0.01)
 """
 
 # Every operation, by absolute names of any bytes.
@@ -158,6 +165,7 @@ os.rename(at(b"new"), outside + b"/gone")
 say("rename", at(b"new"), to=outside + b"/gone")
 os.rename(outside + b"/gone", at(b"back"))
 say("rename", outside + b"/gone", to=at(b"back"))
+until_told(b'"to":"%s"' % at(b"back"))
 create(at(b"back/known"), new=None)
 create(at(b"back/unknown"))
 # renameat2(2) with RENAME_EXCHANGE.
