@@ -38,8 +38,8 @@
 #define LOAD_MOVED 16
 /* Wake-ups that are no further apart than this, on average, are load; and what a pause counts for
  * at most. */
-#define LOAD_GAP   250000
-#define LOAD_PAUSE 1000000
+#define LOAD_GAP   UINT64_C(250000)
+#define LOAD_PAUSE UINT64_C(1000000)
 /* How many intervals pass between two tries to wait, at most. */
 #define PATIENCE_MAX 64
 /* The router is woken in the middle of a sweep when so many bytes wait for it. */
