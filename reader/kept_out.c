@@ -6,21 +6,28 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-/* A stale number is harmless until it is another process's, and whoever comes and goes all the time causes no more work than this. */
-static void fall_due(struct kept_out *kept, uint64_t least)
-{
-	const uint64_t unused = pid_lists_unused();
+/* In which /proc tells when a process started. */
+#define TICK_NS UINT64_C(10000000)
 
-	kept->due = loop_now() + (unused > least ? unused : least);
+/* A stale number is harmless until it is another process's. */
+static void fall_due(struct kept_out *kept, uint64_t wait)
+{
+	const uint64_t now = loop_now();
+
+	if (kept->due == LOOP_NEVER)
+		kept->since = now;
+	if (now + wait < kept->due)
+		kept->due = now + wait;
 }
 
 /* Nobody tells when a thread ends and its process stays. */
 static void look_again(struct kept_out *kept, size_t threads, size_t processes)
 {
-	if (threads > processes && kept->due == LOOP_NEVER)
-		fall_due(kept, 0);
+	if (threads > processes)
+		fall_due(kept, pid_lists_unused());
 }
 
 int kept_out_open(struct kept_out *kept, const struct instance *instance, pid_t helper)
@@ -44,6 +51,7 @@ void kept_out_adopt(struct kept_out *kept, uint64_t grace)
 	const struct pid_lists lists = instance_lists(kept->instance);
 	pid_t numbers[KEPT_OUT_MAX / 2];
 	int count = pid_lists_read(&lists, numbers, KEPT_OUT_MAX / 2);
+	const uint32_t last = pid_lists_last();
 
 	for (int i = 0; i < count; i++) {
 		bool own = false;
@@ -53,6 +61,8 @@ void kept_out_adopt(struct kept_out *kept, uint64_t grace)
 		if (own)
 			continue;
 		kept->numbers[kept->count] = KEPT_OUT_STALE;
+		kept->starts[kept->count] = 0;
+		kept->lasts[kept->count] = last;
 		kept->processes[kept->count++] = numbers[i];
 	}
 	if (kept->count > kept->own)
@@ -71,6 +81,7 @@ static bool find(struct kept_out *kept, pid_t process, uint64_t number, bool *re
 		listed = true;
 		if (kept->numbers[i] == KEPT_OUT_STALE) {
 			kept->numbers[i] = number;
+			kept->starts[i] = pid_lists_start(process);
 			*ret_taken = true;
 			break;
 		}
@@ -102,9 +113,26 @@ int kept_out_add(struct kept_out *kept, uint64_t number, pid_t process)
 	if (r < 0)
 		return r;
 	kept->numbers[kept->count] = number;
+	kept->starts[kept->count] = pid_lists_start(process);
 	kept->processes[kept->count++] = process;
 	look_again(kept, (size_t)r, 1);
 	return 0;
+}
+
+/* Its number was another's before anybody heard that it has ended. */
+static void doubt_stranger(struct kept_out *kept, unsigned int i)
+{
+	const uint64_t start = pid_lists_start(kept->processes[i]), now = loop_now();
+	struct timespec booted = { 0 };
+	uint64_t age;
+
+	if (!start || !kept->starts[i] || start == kept->starts[i])
+		return;
+	(void)clock_gettime(CLOCK_BOOTTIME, &booted);
+	age = (uint64_t)booted.tv_sec * 1000000000U + (uint64_t)booted.tv_nsec - start * TICK_NS;
+	if (!kept->doubt)
+		kept->doubt = age < now ? now - age : 1;
+	fall_due(kept, 0);
 }
 
 /* A process that is on the list for another reason, too, needs no place for this one. */
@@ -115,12 +143,17 @@ static void retire(struct kept_out *kept, unsigned int i)
 			continue;
 		kept->count--;
 		kept->numbers[i] = kept->numbers[kept->count];
+		kept->starts[i] = kept->starts[kept->count];
+		kept->lasts[i] = kept->lasts[kept->count];
 		kept->processes[i] = kept->processes[kept->count];
 		return;
 	}
+	if (kept->numbers[i] == KEPT_OUT_STALE)
+		return;
 	kept->numbers[i] = KEPT_OUT_STALE;
-	if (kept->due == LOOP_NEVER)
-		fall_due(kept, 0);
+	kept->lasts[i] = pid_lists_last();
+	fall_due(kept, pid_lists_until(kept->lasts[i], kept->processes[i]));
+	doubt_stranger(kept, i);
 }
 
 void kept_out_leave(struct kept_out *kept, uint64_t number)
@@ -137,7 +170,7 @@ void kept_out_leave_all(struct kept_out *kept, uint64_t grace)
 	for (unsigned int i = kept->count; i-- > kept->own;)
 		retire(kept, i);
 	if (kept->count > kept->own)
-		fall_due(kept, grace);
+		kept->due = loop_now() + grace;
 }
 
 static void drop_stale(struct kept_out *kept)
@@ -148,9 +181,22 @@ static void drop_stale(struct kept_out *kept)
 		if (kept->numbers[i] == KEPT_OUT_STALE)
 			continue;
 		kept->numbers[left] = kept->numbers[i];
+		kept->starts[left] = kept->starts[i];
 		kept->processes[left++] = kept->processes[i];
 	}
 	kept->count = left;
+}
+
+/* Whether a number that is stale may be another's, because more threads were made than there can be. */
+static bool was_given_out(const struct kept_out *kept)
+{
+	const uint32_t last = pid_lists_last();
+
+	for (unsigned int i = kept->own; i < kept->count; i++) {
+		if (kept->numbers[i] == KEPT_OUT_STALE && pid_lists_passed(kept->lasts[i], last, kept->processes[i]))
+			return true;
+	}
+	return false;
 }
 
 void kept_out_renew(struct kept_out *kept)
@@ -164,12 +210,22 @@ void kept_out_renew(struct kept_out *kept)
 	drop_stale(&left);
 	r = pid_lists_renew(&lists, left.processes, left.count);
 	if (r >= 0) {
+		if (!kept->doubt && was_given_out(kept))
+			left.doubt = kept->since;
 		look_again(&left, (size_t)r, left.count);
 		*kept = left;
 		return;
 	}
-	fall_due(kept, 0);
+	kept->due = loop_now() + pid_lists_unused();
 	if (!kept->failed)
 		log_warning("who has left is still kept out of the trace, and is to be let in later: %s", strerror(-r));
 	kept->failed = true;
+}
+
+uint64_t kept_out_doubt(struct kept_out *kept)
+{
+	const uint64_t doubt = kept->doubt;
+
+	kept->doubt = 0;
+	return doubt;
 }

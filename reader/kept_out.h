@@ -21,8 +21,12 @@ struct kept_out {
 	/* The reader itself is the first, its helper the second if it has one. */
 	pid_t processes[KEPT_OUT_MAX];
 	uint64_t numbers[KEPT_OUT_MAX]; /* the router's for the consumer, or one of the above */
+	uint64_t starts[KEPT_OUT_MAX]; /* as pid_lists_start told when it was added; 0: not known */
+	uint32_t lasts[KEPT_OUT_MAX]; /* of a stale one: the last number that had been given out when it became so */
 	unsigned int count, own;
 	uint64_t due; /* when kept_out_renew is to be called; LOOP_NEVER: nobody is stale, nor can be unseen */
+	uint64_t since; /* when that was set */
+	uint64_t doubt; /* since when somebody may have been kept out unseen; 0: nobody */
 	bool failed;  /* that it failed has been told */
 };
 
@@ -40,5 +44,7 @@ void kept_out_leave_all(struct kept_out *kept, uint64_t grace);
 
 /* Takes the stale ones off the kernel's list, and threads that have ended. */
 void kept_out_renew(struct kept_out *kept);
+/* Since when, in ns, events of others may have been kept out, because a number was another's too early; 0: none were. Tells it once. */
+uint64_t kept_out_doubt(struct kept_out *kept);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "reader/facts.h"
+#include "reader/loop.h"
 #include "shm/control.h"
 #include "shm/segment.h"
 
@@ -145,9 +146,14 @@ static void own(struct provider *provider, uint64_t id)
 		probe->own++;
 }
 
-static int tidy(struct provider *provider)
+static uint64_t tidy(struct provider *provider)
 {
-	return probes_tidy(&live_of(provider)->probes);
+	struct live *live = live_of(provider);
+	const uint64_t now = loop_now(), doubt = kept_out_doubt(&live->kept);
+
+	if (probes_tidy(&live->probes) <= 0 || doubt)
+		return doubt;
+	return now;
 }
 
 static void sweep(struct provider *provider)

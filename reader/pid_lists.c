@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "reader/flow.h"
 #include "reader/proc_file.h"
+#include "reader/proc_text.h"
 #include "reader/tracedir.h"
 
 #include <dirent.h>
@@ -24,6 +25,7 @@
 
 /* Of any Linux, where it is not told. */
 #define NUMBERS_MAX 4194304U
+#define NUMBERS_RESERVED 300
 /* Numbers are given out in turn. So many threads are made in a second at the most, and for so long this is relied on. */
 #define MADE_EACH_SECOND UINT64_C(16000)
 #define UNUSED_MAX       UINT64_C(60000000000)
@@ -191,11 +193,60 @@ static uint32_t numbers_end(void)
 	return end && end < NUMBERS_MAX ? (uint32_t)end : NUMBERS_MAX;
 }
 
+/* "0.10 0.20 0.30 1/234 5678": the last one. */
+uint32_t pid_lists_last(void)
+{
+	char text[128];
+	const int n = proc_file_peek(AT_FDCWD, "/proc/loadavg", text, sizeof(text) - 1);
+	const char *last;
+
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	last = strrchr(text, ' ');
+	return last ? (uint32_t)strtoul(last, NULL, 10) : 0;
+}
+
+uint64_t pid_lists_start(pid_t process)
+{
+	char path[64], text[1024];
+	struct proc_stat stat;
+	int n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
+	n = proc_file_peek(AT_FDCWD, path, text, sizeof(text));
+	if (n <= 0 || proc_stat_parse(text, (size_t)n, &stat) < 0 || stat.has_ended)
+		return 0;
+	return stat.start;
+}
+
+static uint64_t time_of(uint64_t numbers)
+{
+	const uint64_t ns = numbers * UINT64_C(1000000000) / MADE_EACH_SECOND;
+
+	return ns < UNUSED_MAX ? ns : UNUSED_MAX;
+}
+
+uint64_t pid_lists_until(uint32_t last, pid_t number)
+{
+	const uint64_t end = numbers_end(), turn = (uint64_t)number;
+
+	if (turn > last)
+		return time_of(turn - last);
+	/* The first are given out but once. */
+	return time_of(turn + end > last + NUMBERS_RESERVED ? turn + end - last - NUMBERS_RESERVED : 0);
+}
+
 uint64_t pid_lists_unused(void)
 {
-	uint64_t unused = numbers_end() * UINT64_C(1000000000) / MADE_EACH_SECOND;
+	return time_of(numbers_end());
+}
 
-	return unused < UNUSED_MAX ? unused : UNUSED_MAX;
+bool pid_lists_passed(uint32_t before, uint32_t last, pid_t number)
+{
+	const uint32_t turn = (uint32_t)number;
+
+	return before <= last ? turn > before && turn <= last : turn > before || turn <= last;
 }
 
 /* Every number below `end`, with a blank behind it, but for those of `kept`. */

@@ -3,6 +3,7 @@
 #ifndef TRACEFAN_READER_PID_LISTS_H
 #define TRACEFAN_READER_PID_LISTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,7 +31,14 @@ int pid_lists_renew(const struct pid_lists *lists, const pid_t *processes, size_
 /* What a reader that died while it renewed them has left behind. Who is to be kept out has been added before. */
 int pid_lists_mend(const struct pid_lists *lists);
 
-/* How long, in ns, no number of a process that has ended is another's. */
+/* Numbers are given out in turn. The last one, 0: not known. */
+uint32_t pid_lists_last(void);
+/* How long, in ns, it takes at least until it is this one's turn; and all of them's. */
+uint64_t pid_lists_until(uint32_t last, pid_t number);
 uint64_t pid_lists_unused(void);
+/* When the process that has this number started, in ticks of 10 ms of CLOCK_BOOTTIME; 0: none has it, or it has ended. */
+uint64_t pid_lists_start(pid_t process);
+/* Whether it was this one's turn between the one and the other last number. */
+bool pid_lists_passed(uint32_t before, uint32_t last, pid_t number);
 
 #endif

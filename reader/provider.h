@@ -44,9 +44,9 @@ struct provider_ops {
 		struct control_failure *ret_failure);
 	/* The probe is the router's own, and no consumer's. May be NULL. */
 	void (*own)(struct provider *provider, uint64_t id);
-	/* Removes what was kept for a better moment, if that has come. Returns 0, or 1 when events
-	 * may have gone with it unread. May be NULL. */
-	int (*tidy)(struct provider *provider);
+	/* Removes what was kept for a better moment, if that has come. Returns since when, in ns, events may be
+	 * missing uncounted, by that or otherwise; 0: none are. May be NULL. */
+	uint64_t (*tidy)(struct provider *provider);
 	/* Keeps a process out of the trace (`number` is the router's for it), or lets it in again.
 	 */
 	int (*exclude)(struct provider *provider, uint64_t number, pid_t process);

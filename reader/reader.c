@@ -328,10 +328,11 @@ static uint64_t next_deadline(const struct reader *reader)
  * much of it, at once, and then consumers are told. */
 static void tidy(struct reader *reader)
 {
-	struct pool_entry cleared = { .kind = POOL_CLEARED, .value = loop_now() };
+	struct pool_entry cleared = { .kind = POOL_CLEARED };
 
-	if (reader->state != READER_RUNNING || !reader->provider->ops->tidy ||
-		reader->provider->ops->tidy(reader->provider) <= 0)
+	if (reader->state == READER_RUNNING && reader->provider->ops->tidy)
+		cleared.value = reader->provider->ops->tidy(reader->provider);
+	if (!cleared.value)
 		return;
 	cleared.time = loop_now();
 	if (source_note_mark(reader->source, &cleared) < 0)

@@ -68,7 +68,7 @@ static const struct kept tracefs_kept[] = {
 
 /* Anywhere. */
 static const struct kept files_kept[] = {
-	{ "/proc", CONFINE_READ, "threads that are kept out of the trace, how many there can be; who holds what is busy" },
+	{ "/proc", CONFINE_READ, "threads that are kept out of the trace, how many there can be, which number comes next; who holds what is busy" },
 };
 
 static int allow(const struct confine_landlock *landlock, int at, const struct kept *kept, size_t count)

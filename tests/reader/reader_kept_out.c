@@ -464,6 +464,75 @@ static void test_the_next_reader_takes_it_back(void **state)
 	assert_listed(ground, &self, 1);
 }
 
+/* Numbers go round, and the first of them are given out but once. */
+static void test_the_turn_of_a_number(void **state)
+{
+	const uint64_t all = pid_lists_unused(), one = pid_lists_until(100, 101);
+
+	(void)state;
+	assert_true(one > 0 && one < all);
+	assert_int_equal(pid_lists_until(100, 164), 64 * one);
+	/* The last one has just been given out. */
+	assert_true(pid_lists_until(5000, 5000) > pid_lists_until(5000, 5001));
+	assert_true(pid_lists_until(5000, 5000) <= all);
+	assert_true(pid_lists_until(5000, 4000) <= pid_lists_until(5000, 5000));
+
+	assert_true(pid_lists_passed(1000, 2000, 1001));
+	assert_true(pid_lists_passed(1000, 2000, 2000));
+	assert_false(pid_lists_passed(1000, 2000, 1000));
+	assert_false(pid_lists_passed(1000, 2000, 2001));
+	assert_false(pid_lists_passed(1000, 1000, 1000));
+	assert_true(pid_lists_passed(30000, 500, 30001));
+	assert_true(pid_lists_passed(30000, 500, 500));
+	assert_false(pid_lists_passed(30000, 500, 30000));
+	assert_false(pid_lists_passed(30000, 500, 501));
+}
+
+static void make_process(void)
+{
+	const pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* Who has left had the number that comes next: its stranger may have been kept out, and that is told. */
+static void test_a_number_that_comes_back_at_once(void **state)
+{
+	struct ground *ground = *state;
+	const pid_t one = start(ground, be_kept_out, 0), two = start(ground, be_kept_out, 1);
+	char last[32];
+	uint64_t since;
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		skip();
+	assert_int_equal(kept_out_add(&ground->kept, 1, one), 0);
+	assert_int_equal(kept_out_add(&ground->kept, 2, two), 0);
+	kept_out_leave(&ground->kept, 2);
+	kept_out_renew(&ground->kept);
+	assert_int_equal(kept_out_doubt(&ground->kept), 0);
+	end_children(ground);
+	(void)snprintf(last, sizeof(last), "%d", (int)one - 1);
+	assert_int_equal(write(fd, last, strlen(last)), strlen(last));
+	close(fd);
+	kept_out_leave(&ground->kept, 1);
+	/* Others make processes, too. */
+	if (pid_lists_last() == (uint32_t)one - 1)
+		assert_true(ground->kept.due < ground->kept.since + pid_lists_until(1, 64));
+	for (int i = 0; i < 1000 && !pid_lists_passed((uint32_t)one - 1, pid_lists_last(), one); i++)
+		make_process();
+	/* As if it had been so when it left, if another's was made between. */
+	ground->kept.lasts[ground->kept.count - 1] = (uint32_t)one - 1;
+	since = ground->kept.since;
+	kept_out_renew(&ground->kept);
+	assert_true(since > 0);
+	assert_int_equal(kept_out_doubt(&ground->kept), since);
+	assert_int_equal(kept_out_doubt(&ground->kept), 0);
+}
+
 /* In a namespace of processes this one is number 1. Returns what became of keeping it out. */
 static int add_from_namespace(const struct pid_lists *lists)
 {
@@ -518,6 +587,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_threads_that_end_are_let_in, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_a_full_list_is_renewed_at_once, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_the_next_reader_takes_it_back, set_up_ground, tear_down_ground),
+		cmocka_unit_test(test_the_turn_of_a_number),
+		cmocka_unit_test_setup_teardown(test_a_number_that_comes_back_at_once, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_numbers_of_a_namespace_hide_nobody, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_numbers_that_are_no_process, set_up_ground, tear_down_ground),
 	};
