@@ -81,7 +81,7 @@ static int check_x86(const struct elf_file *file, const struct function *functio
 	size_t want = distance + INSTRUCTION_MAX, before = 0, after = 0;
 	uint8_t *code = distance < FUNCTION_MAX ? malloc(want) : NULL;
 	ssize_t n = code ? pread(file->fd, code, want, (off_t)(offset - distance)) : -1;
-	int rc = n >= (ssize_t)distance ? follow(code, (size_t)n, distance, &before, &after) : -1;
+	int rc = code && n >= 0 && (uint64_t)n >= distance ? follow(code, (size_t)n, distance, &before, &after) : -1;
 
 	free(code);
 	if (rc != 0)
