@@ -1,6 +1,6 @@
 #include "router/budget.h"
 
-#include "router/consumer_traces.h"
+#include "router/consumer_switch.h"
 #include "router/router.h"
 
 #include <stdlib.h>

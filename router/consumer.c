@@ -6,6 +6,7 @@
 #include "router/answer.h"
 #include "router/consumer_filter.h"
 #include "router/consumer_status.h"
+#include "router/consumer_switch.h"
 #include "router/consumer_traces.h"
 #include "router/kept.h"
 #include "router/router.h"

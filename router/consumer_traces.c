@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "router/answer.h"
 #include "router/consumer_filter.h"
+#include "router/consumer_switch.h"
 #include "router/kept.h"
 #include "router/pushdown.h"
 #include "router/router.h"
@@ -43,16 +44,6 @@ static void answer_created(struct router *router, struct consumer *consumer, uin
 	if (status)
 		created.failure = *failure;
 	answer_send(router, consumer, &created, CONTROL_CREATE, sizeof(created), cookie, NULL, 0);
-}
-
-static void close_probe(struct router *router, uint64_t probe_id, uint32_t owner)
-{
-	struct control_probe_close message = { .id = probe_id, .owner = owner };
-	struct upstream_request request = { .done = answer_nobody };
-	int r = upstream_send(&router->upstream, &message, CONTROL_PROBE_CLOSE, sizeof(message), NULL, 0, &request);
-
-	if (r < 0 && r != -ENOTCONN)
-		log_warning("closing probe %" PRIu64 ": %s", probe_id, strerror(-r));
 }
 
 /* Whoever asks for a probe that nobody has gets its format again, be it the same event or another one. */
@@ -162,13 +153,13 @@ static void probe_created(void *context, const struct upstream_request *request,
 	}
 	if (!consumer) {
 		if (!status)
-			close_probe(router, created->probe_id, created->owner);
+			consumer_probe_close(router, created->probe_id, created->owner);
 		return;
 	}
 	if (!status) {
 		status = adopt_probe(router, consumer, create, reply, &trace, &failure);
 		if (status)
-			close_probe(router, created->probe_id, created->owner);
+			consumer_probe_close(router, created->probe_id, created->owner);
 	}
 	answer_created(router, consumer, request->consumer_cookie, status, trace ? trace->id : 0, &failure);
 }
@@ -247,150 +238,15 @@ void consumer_on_schema(struct router *router, struct consumer *consumer, struct
 	answer_send(router, consumer, &status, CONTROL_SCHEMA, sizeof(status), message->header.cookie, &fd, 1);
 }
 
-static void enable_answered(void *context, const struct upstream_request *request, struct control_message *reply)
-{
-	struct router *router = context;
-	struct consumer *consumer = consumer_find(router, request->consumer);
-	struct control_failure failure = { .position = -1 };
-	uint32_t status = answer_from_reader(reply, &failure);
-	const struct control_set_enabled *asked = request->extra;
-	const struct pushdown_next nothing = { 0 };
-	struct trace *trace;
-
-	if (!consumer)
-		return;
-	trace = consumer_trace_find(router, consumer, request->trace);
-	if (trace && !asked->enabled) {
-		/* What was committed until now is still the trace's. */
-		if (!status && !router_recorded(router))
-			fanout_trace_stop(trace, router_now());
-		trace->enabled = status != 0;
-		trace->claiming = trace->enabled;
-		pushdown_update(router, trace->route, &nothing);
-	} else if (trace) {
-		trace->enabled = status == 0;
-		trace->claiming = trace->enabled;
-		if (status)
-			fanout_trace_stop(trace, 0);
-	}
-	if (asked->enabled && status == 0) {
-		recorder_start(&router->recorder);
-		stream_check_recording(router);
-		fanout_publish(&router->fanout);
-	}
-	answer_status(router, consumer, CONTROL_SET_ENABLED, request->consumer_cookie, status, &failure);
-}
-
-static void send_enable(struct router *router, struct consumer *consumer, struct trace *trace, uint64_t cookie, bool enabled)
-{
-	struct control_set_enabled *forward = calloc(1, sizeof(*forward));
-	struct upstream_request request = {
-		.consumer = consumer->number,
-		.consumer_cookie = cookie,
-		.trace = trace->id,
-		.extra = forward,
-		.done = enable_answered,
-	};
-	int r = -ENOMEM;
-
-	if (forward) {
-		forward->id = trace->probe_id;
-		forward->enabled = enabled;
-		r = upstream_send(&router->upstream, forward, CONTROL_PROBE_ENABLE, sizeof(*forward), NULL, 0, &request);
-	}
-	if (r < 0) {
-		free(forward);
-		/* As if it had not been asked for. */
-		trace->claiming = trace->enabled;
-		if (enabled)
-			fanout_trace_stop(trace, 0);
-		answer_failed(router, consumer, CONTROL_SET_ENABLED, cookie, r, "asking the reader");
-	}
-}
-
-/* A consumer that is coming back goes on where it was; one that waits for the state begins with it; any other begins
- * now. */
-static int start_trace(const struct consumer *consumer, struct trace *trace)
-{
-	if (consumer->flags & ATTACH_HOLD)
-		return 0;
-	if (consumer->flags & ATTACH_RESUME)
-		return fanout_trace_start(trace, consumer->seen_time, consumer->seen_cpu);
-	return fanout_trace_start(trace, router_now(), 0);
-}
-
-static void enable_widened(struct router *router, const struct pushdown_next *next)
-{
-	struct consumer *consumer = consumer_find(router, next->consumer);
-	struct trace *trace = consumer ? consumer_trace_find(router, consumer, next->trace) : NULL;
-
-	if (!trace)
-		return;
-	/* Open before the kernel is asked, so that its first event finds the trace ready. */
-	trace->until = UINT64_MAX;
-	if (!router_recorded(router) && start_trace(consumer, trace) < 0) {
-		trace->claiming = false;
-		answer_failed(router, consumer, CONTROL_SET_ENABLED, next->cookie, -ENOMEM, "the trace");
-		return;
-	}
-	budget_begin(&router->budget, trace, router_now());
-	send_enable(router, consumer, trace, next->cookie, true);
-}
-
-void consumer_on_set_enabled(struct router *router, struct consumer *consumer, struct control_message *message)
-{
-	const struct control_set_enabled *asked = (const struct control_set_enabled *)message->bytes;
-	struct trace *trace = consumer_trace_need(router, consumer, &message->header, asked->id);
-	struct pushdown_next next = { .then = enable_widened, .consumer = consumer->number, .cookie = message->header.cookie };
-
-	if (!trace)
-		return;
-	next.trace = trace->id;
-	if (trace->claiming == !!asked->enabled) {
-		answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
-		return;
-	}
-	trace->claiming = asked->enabled;
-	if (asked->enabled)
-		pushdown_update(router, trace->route, &next);
-	else
-		send_enable(router, consumer, trace, message->header.cookie, false);
-}
-
-/* It takes nothing any more from this very place on, and the kernel records it no longer than it takes to say so. */
-void consumer_throttle(struct router *router, struct trace *trace, const struct record_throttled *why)
-{
-	const uint64_t now = router->fanout.last_time;
-	struct control_set_enabled off = { .id = trace->probe_id, .enabled = 0 };
-	struct upstream_request request = { .done = answer_nobody };
-	const struct pushdown_next nothing = { 0 };
-
-	(void)upstream_send(&router->upstream, &off, CONTROL_PROBE_ENABLE, sizeof(off), NULL, 0, &request);
-	trace->enabled = trace->claiming = false;
-	fanout_trace_stop(trace, now);
-	outlet_throttled(trace->outlet, trace->id, now, why);
-	fanout_touch(&router->fanout, trace->outlet);
-	pushdown_update(router, trace->route, &nothing);
-}
-
 static void trace_drop(struct router *router, struct trace *trace)
 {
 	const struct pushdown_next nothing = { 0 };
 	struct route *route = trace->route;
-	uint64_t probe_id = trace->probe_id;
-	uint32_t owner = trace->owner;
 
-	if (trace->enabled && probe_id) {
-		struct control_set_enabled off = { .id = probe_id, .enabled = 0 };
-		struct upstream_request request = { .done = answer_nobody };
-
-		(void)upstream_send(&router->upstream, &off, CONTROL_PROBE_ENABLE, sizeof(off), NULL, 0, &request);
-	}
+	consumer_switch_drop(router, trace);
 	router->fanout.tasks.asks -= trace->own;
 	budget_remove(&router->budget, trace);
 	fanout_trace_remove(trace);
-	if (probe_id)
-		close_probe(router, probe_id, owner);
 	pushdown_update(router, route, &nothing);
 	drop_unused(router, route);
 }

@@ -6,7 +6,6 @@
 
 void consumer_on_create(struct router *router, struct consumer *consumer, struct control_message *message);
 void consumer_on_schema(struct router *router, struct consumer *consumer, struct control_message *message);
-void consumer_on_set_enabled(struct router *router, struct consumer *consumer, struct control_message *message);
 void consumer_on_close(struct router *router, struct consumer *consumer, struct control_message *message);
 void consumer_on_stats(struct router *router, struct consumer *consumer, struct control_message *message);
 
@@ -17,8 +16,6 @@ struct trace *consumer_trace_need(struct router *router, struct consumer *consum
 
 /* The consumer's traces that are held back (ATTACH_HOLD) begin at this time. */
 void consumer_traces_release(struct router *router, struct consumer *consumer, uint64_t since);
-/* Disables a trace that brought too much, and tells its consumer. */
-void consumer_throttle(struct router *router, struct trace *trace, const struct record_throttled *why);
 /* Takes away every trace of a consumer; what only it wanted is disabled. */
 void consumer_traces_drop(struct router *router, uint64_t number);
 

@@ -136,9 +136,15 @@ static bool is_kept(const struct upstream *upstream, uint16_t type, const struct
 	return request->consumer || type == CONTROL_PROBE_FILTER;
 }
 
+static bool is_gone(int r)
+{
+	return r == -EPIPE || r == -ECONNRESET;
+}
+
 int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint32_t size,
 	const int *fds, unsigned int fd_count, const struct upstream_request *request)
 {
+	struct upstream_waiting *copy = NULL;
 	struct upstream_request *place;
 	int r;
 
@@ -151,16 +157,20 @@ int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint3
 	r = upstream->first_waiting ? -EAGAIN : control_send(upstream->fd, message, fds, fd_count);
 	if (r == -EAGAIN)
 		r = waiting_add(upstream, message, size, fds, fd_count);
+	/* One that can't be copied fails with its reader. Where it has just gone, which is about to be heard, the copy is all. */
+	if (is_kept(upstream, type, request) && (r == 0 || is_gone(r))) {
+		int copied = copy_make(message, size, fds, fd_count, &copy);
+
+		if (is_gone(r))
+			r = copied;
+	}
 	if (r < 0)
 		return r;
 	place = &upstream->pending[upstream->pending_count++];
 	*place = *request;
 	place->cookie = upstream->next_cookie;
 	place->type = type;
-	place->copy = NULL;
-	/* One that can't be copied fails with its reader. */
-	if (is_kept(upstream, type, request))
-		(void)copy_make(message, size, fds, fd_count, &place->copy);
+	place->copy = copy;
 	return 0;
 }
 
@@ -204,6 +214,38 @@ int upstream_receive(struct upstream *upstream)
 	if (r == 1 && waiting_send(upstream) < 0)
 		return 0;
 	return r;
+}
+
+static bool is_of(const struct upstream_request *request, uint16_t type, uint64_t consumer, uint64_t trace)
+{
+	return request->type == type && request->consumer == consumer && request->trace == trace;
+}
+
+struct upstream_request *upstream_find(struct upstream *upstream, uint16_t type, uint64_t consumer, uint64_t trace)
+{
+	for (size_t i = upstream->pending_count; i--;) {
+		if (is_of(&upstream->pending[i], type, consumer, trace))
+			return &upstream->pending[i];
+	}
+	return NULL;
+}
+
+void upstream_forgo(struct upstream *upstream, uint16_t type, uint64_t consumer, uint64_t trace)
+{
+	for (size_t i = 0; i < upstream->pending_count;) {
+		struct upstream_request *request = &upstream->pending[i];
+
+		if (!is_of(request, type, consumer, trace)) {
+			i++;
+			continue;
+		}
+		copy_free(request->copy);
+		request->copy = NULL;
+		if (upstream->fd < 0)
+			finish(upstream, i, NULL);
+		else
+			i++;
+	}
 }
 
 static void disconnect(struct upstream *upstream)

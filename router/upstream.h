@@ -58,6 +58,13 @@ int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint3
  * (-EAGAIN: nothing there, -EBADMSG: an answer to nothing). */
 int upstream_receive(struct upstream *upstream);
 
+/* The last request of this type that a consumer's trace has without an answer, or NULL. The queue's own: it lies there until
+ * the next call of any of these functions. */
+struct upstream_request *upstream_find(struct upstream *upstream, uint16_t type, uint64_t consumer, uint64_t trace);
+/* No other reader is to have them: all requests of this type for the trace are done with NULL if this reader goes away before
+ * it has answered, and at once if it has gone. */
+void upstream_forgo(struct upstream *upstream, uint16_t type, uint64_t consumer, uint64_t trace);
+
 /* The reader is gone, and another may take over. What a consumer waits for is kept for that one; all else is done with
  * NULL, as what the router itself wants it will have asked anew. */
 void upstream_cut(struct upstream *upstream);

@@ -188,6 +188,80 @@ static void the_next_reader_answers(void **state)
 	assert_int_equal(count_descriptors(), before);
 }
 
+static int ask_for(struct fixture *f, uint64_t consumer, uint64_t trace)
+{
+	struct control_id message = { .id = trace };
+	struct upstream_request request = { .done = done, .trace = trace, .consumer = consumer };
+
+	return upstream_send(&f->upstream, &message, CONTROL_PROBE_CLOSE, sizeof(message), NULL, 0, &request);
+}
+
+/* What is forgone this reader still answers, but it is no other one's: it ends with this reader, or at once without one. */
+static void the_next_reader_does_not_hear(void **state)
+{
+	struct fixture *f = *state;
+	const struct upstream_request *found;
+
+	f->upstream.lasting = true;
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(ask_for(f, 7, i), 0);
+	found = upstream_find(&f->upstream, CONTROL_PROBE_CLOSE, 7, 0);
+	assert_non_null(found);
+	assert_int_equal(found->cookie, 1);
+	assert_null(upstream_find(&f->upstream, CONTROL_PROBE_CLOSE, 8, 0));
+	assert_null(upstream_find(&f->upstream, CONTROL_PROBE_ENABLE, 7, 0));
+	upstream_forgo(&f->upstream, CONTROL_PROBE_CLOSE, 7, 0);
+	upstream_forgo(&f->upstream, CONTROL_PROBE_CLOSE, 7, 1);
+	assert_int_equal(f->done, 0);
+	assert_true(answer_one(f, 0, 0));
+	assert_int_equal(upstream_receive(&f->upstream), 1);
+	assert_int_equal(f->without_answer, 0);
+	upstream_cut(&f->upstream);
+	assert_int_equal(f->done, 2);
+	assert_int_equal(f->without_answer, 1);
+	upstream_forgo(&f->upstream, CONTROL_PROBE_CLOSE, 7, 2);
+	assert_int_equal(f->done, 3);
+	assert_int_equal(f->without_answer, 2);
+	connect_another(f);
+	assert_int_equal(upstream_send_again(&f->upstream), 0);
+	assert_true(answer_one(f, 3, 0));
+	assert_false(answer_one(f, 4, 0));
+	assert_int_equal(upstream_receive(&f->upstream), 1);
+	assert_int_equal(f->upstream.pending_count, 0);
+}
+
+/* Nor does it fail with a reader whose end has not been heard of yet. */
+static void the_next_reader_hears_of_it(void **state)
+{
+	struct fixture *f = *state;
+
+	f->upstream.lasting = true;
+	f->reader = close_fd(f->reader);
+	assert_int_equal(ask_for(f, 7, 0), 0);
+	assert_int_equal(ask(f, 1, NULL, 0), -EPIPE);
+	upstream_cut(&f->upstream);
+	assert_int_equal(f->done, 0);
+	connect_another(f);
+	assert_int_equal(upstream_send_again(&f->upstream), 0);
+	assert_true(answer_one(f, 0, 0));
+	assert_int_equal(upstream_receive(&f->upstream), 1);
+	assert_int_equal(f->done, 1);
+}
+
+/* Each answer finds the last question of its trace that is still open. */
+static void the_last_that_waits(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(ask_for(f, 7, 0), 0);
+	assert_int_equal(ask_for(f, 7, 1), 0);
+	assert_int_equal(ask_for(f, 7, 0), 0);
+	assert_int_equal(upstream_find(&f->upstream, CONTROL_PROBE_CLOSE, 7, 0)->cookie, 3);
+	assert_int_equal(upstream_find(&f->upstream, CONTROL_PROBE_CLOSE, 7, 1)->cookie, 2);
+	/* So that they end in the order of their numbers. */
+	f->upstream.pending[2].trace = 2;
+}
+
 /* Descriptors wait as copies, not without bound, and none stays. */
 static void descriptors_wait_too(void **state)
 {
@@ -242,6 +316,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_answer_of_another_type, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_answer_to_no_question, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_next_reader_answers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_next_reader_does_not_hear, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_next_reader_hears_of_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_last_that_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(descriptors_wait_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_reader_that_goes, set_up, tear_down),
 	};
