@@ -85,10 +85,20 @@ static void end_stream(struct reader *reader)
 	call_last(reader, loop_now());
 }
 
+/* What could be replayed of a damaged one has been. */
+static void finish_replay(struct reader *reader)
+{
+	bool damaged = reader->replay->damaged;
+
+	if (damaged)
+		reader->status = EXIT_FAILED;
+	reader_stop(reader, damaged ? END_ERROR : END_FINISHED, "the recording is at its end");
+}
+
 static void proceed(struct reader *reader, uint64_t now)
 {
 	if (reader->state == READER_RUNNING && reader->source->drained)
-		reader_stop(reader, END_FINISHED, "the recording is at its end");
+		finish_replay(reader);
 	if (reader->state == READER_STOPPING && reader->source->drained)
 		end_stream(reader);
 	if (reader->state != READER_STOPPING && reader->state != READER_ENDED)

@@ -13,17 +13,19 @@ static bool text_ends(const char *text, size_t size)
 	return memchr(text, 0, size) != NULL;
 }
 
-const char *recording_header_refused(const struct recording_header *header)
+/* Whether so much of the magic is right that it was one. */
+static bool magic_nearly(uint64_t magic)
 {
-	if (header->magic == __builtin_bswap64(RECORDING_MAGIC))
-		return "recorded on a machine of the other byte order; replay it on one of its own";
-	if (header->magic != RECORDING_MAGIC)
-		return "not a tracefan recording (--text replays an ftrace text log, --pages raw "
-		       "pages)";
-	if (header->version < RECORDING_VERSION)
-		return "recorded by an older tracefan";
-	if (header->version != RECORDING_VERSION || header->incompatible)
-		return "recorded by a newer tracefan";
+	unsigned int right = 0;
+
+	for (uint64_t wrong = magic ^ RECORDING_MAGIC, i = 0; i < sizeof(magic); i++, wrong >>= 8)
+		right += !(wrong & 0xff);
+	return right > sizeof(magic) / 2;
+}
+
+/* What no tracefan writes. */
+static const char *header_damage(const struct recording_header *header)
+{
 	if (header->source != SOURCE_RAW && header->source != SOURCE_TEXT)
 		return "the header names no source";
 	if (!header->subbuf_size || header->subbuf_size > POOL_SLOT_SIZE_MAX)
@@ -37,13 +39,44 @@ const char *recording_header_refused(const struct recording_header *header)
 	return NULL;
 }
 
+const char *recording_header_refused(const struct recording_header *header, size_t size, bool *ret_damaged)
+{
+	*ret_damaged = false;
+	if (header->magic == __builtin_bswap64(RECORDING_MAGIC))
+		return "recorded on a machine of the other byte order; replay it on one of its own";
+	*ret_damaged = magic_nearly(header->magic);
+	if (!*ret_damaged)
+		return "not a tracefan recording (--text replays an ftrace text log, --pages raw pages)";
+	if (size < sizeof(*header))
+		return "it ends within its header";
+	if (header->magic != RECORDING_MAGIC)
+		return "the mark at its beginning isn't whole";
+	*ret_damaged = false;
+	if (header->version < RECORDING_VERSION)
+		return "recorded by an older tracefan";
+	if (header->version != RECORDING_VERSION || header->incompatible)
+		return "recorded by a newer tracefan";
+	*ret_damaged = true;
+	return header_damage(header);
+}
+
+bool recording_frame_known(const struct recording_frame *frame)
+{
+	return frame->kind >= FRAME_FACTS && frame->kind <= FRAME_END;
+}
+
 int recording_frame_check(const struct recording_frame *frame, uint64_t left, uint64_t *ret_size)
 {
-	if (left < sizeof(*frame) || frame->size > left - sizeof(*frame))
+	if (left < sizeof(*frame))
 		return -ENODATA;
-	if ((frame->kind < FRAME_FACTS || frame->kind > FRAME_END) &&
-		frame->flags & FRAME_INCOMPATIBLE)
+	if (!frame->kind || frame->kind > FRAME_KIND_MAX || frame->flags & ~(uint32_t)FRAME_INCOMPATIBLE)
 		return -EBADMSG;
+	if (!recording_frame_known(frame) && frame->flags & FRAME_INCOMPATIBLE)
+		return -EOPNOTSUPP;
+	if (frame->kind == FRAME_END && (frame->size || left > sizeof(*frame)))
+		return -EBADMSG;
+	if (frame->size > left - sizeof(*frame))
+		return -ENODATA;
 	/* The padding of the last frame may be missing without harm. */
 	*ret_size = align_up(sizeof(*frame) + frame->size, RECORDING_ALIGN);
 	if (*ret_size > left)
@@ -53,7 +86,7 @@ int recording_frame_check(const struct recording_frame *frame, uint64_t left, ui
 
 int recording_format_check(const struct recording_format *format, uint64_t size)
 {
-	if (format->format_size > size - sizeof(*format))
+	if (size < sizeof(*format) || format->format_size > size - sizeof(*format))
 		return -EBADMSG;
 	if (format->kind < PROBE_TRACEPOINT || format->kind > PROBE_EVENT)
 		return -EBADMSG;
@@ -66,6 +99,8 @@ int recording_format_check(const struct recording_format *format, uint64_t size)
 
 int recording_entry_check(const struct pool_entry *entry, uint64_t size, uint32_t slot_size)
 {
+	if (size < sizeof(*entry))
+		return -EBADMSG;
 	if (entry->kind < POOL_DATA || entry->kind > POOL_CLEARED)
 		return -EBADMSG;
 	if (entry->kind != POOL_DATA)

@@ -55,6 +55,7 @@ struct replay {
 	struct facts facts, names; /* the blobs' bytes */
 	struct replay_format *formats;
 	uint32_t format_count;
+	bool damaged; /* not all that was recorded can be replayed; where and why was logged */
 };
 
 /* Open one kind of file. On failure *ret_problem says why. *ret is owned by the caller. Return 0 or

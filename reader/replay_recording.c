@@ -9,6 +9,7 @@
 #include "shm/recording_abi.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,28 +20,24 @@ struct recording {
 	int fd;
 	uint64_t size;
 	uint64_t at; /* of the next frame */
+	uint64_t end; /* where what can be replayed ends */
+	/* Frames of unknown kinds, and where the first of them is. */
+	uint64_t unknown, unknown_at;
 };
 
-/* The frame at `at`, which then moves behind it. Returns 1, 0 at the end, or -EBADMSG; a file that
- * was cut off is at its end where the last whole frame ends, and *ret_cut is set. */
-static int next_frame(const struct recording *recording, uint64_t *at, struct recording_frame *ret,
-	uint64_t *ret_payload, bool *ret_cut)
+/* The frame at `at`, which then moves behind it. Returns 1, 0 at the end, -ENODATA where the file was cut off, or another
+ * -errno of recording_frame_check(). */
+static int next_frame(const struct recording *recording, uint64_t *at, struct recording_frame *ret, uint64_t *ret_payload)
 {
-	uint64_t end;
-	int r;
+	uint64_t left = recording->size - *at, end = 0;
+	int r = left < sizeof(*ret) ? -ENODATA : replay_read(recording->fd, *at, ret, sizeof(*ret));
 
-	*ret_cut = true;
-	if (recording->size - *at < sizeof(*ret))
-		return 0;
-	r = replay_read(recording->fd, *at, ret, sizeof(*ret));
+	if (!r)
+		r = recording_frame_check(ret, left, &end);
 	if (r < 0)
-		return r == -ENODATA ? 0 : r;
-	r = recording_frame_check(ret, recording->size - *at, &end);
-	if (r < 0)
-		return r == -ENODATA ? 0 : r;
+		return r;
 	*ret_payload = *at + sizeof(*ret);
 	*at += end;
-	*ret_cut = false;
 	return ret->kind == FRAME_END ? 0 : 1;
 }
 
@@ -93,27 +90,51 @@ static int take_format(struct recording *recording, uint64_t offset, uint64_t si
 	return replay_add_format(&recording->replay, &format);
 }
 
-/* Everything but the entries, which are read as they are played. The facts come first in the file,
- * so the formats that are added to them are not lost. */
-static int survey(struct recording *recording, bool *ret_cut)
+static int take_entry(const struct recording *recording, uint64_t offset, uint64_t size, struct pool_entry *ret)
+{
+	int r = size < sizeof(*ret) ? -EBADMSG : replay_read(recording->fd, offset, ret, sizeof(*ret));
+
+	return r < 0 ? r : recording_entry_check(ret, size, recording->replay.slot_size);
+}
+
+/* The facts come first in the file, so the formats that are added to them are not lost. */
+static int take_frame(struct recording *recording, const struct recording_frame *frame, uint64_t payload)
+{
+	struct replay *replay = &recording->replay;
+	struct pool_entry entry;
+
+	switch (frame->kind) {
+	case FRAME_FACTS:
+		return replay->facts.size ? 0 : take_blob(recording, payload, frame->size, &replay->facts);
+	case FRAME_NAMES:
+		return take_blob(recording, payload, frame->size, &replay->names);
+	case FRAME_FORMAT:
+		return take_format(recording, payload, frame->size);
+	case FRAME_ENTRY:
+		return take_entry(recording, payload, frame->size, &entry);
+	default:
+		if (!recording->unknown++)
+			recording->unknown_at = payload - sizeof(*frame);
+		return 0;
+	}
+}
+
+/* Looks at every frame, and takes all but the entries, which are read as they are played. Returns 0; or what is wrong
+ * from recording->end on, as next_frame(). */
+static int survey(struct recording *recording)
 {
 	uint64_t at = sizeof(struct recording_header), payload = 0;
 	struct recording_frame frame;
-	bool facts = false;
 	int r;
 
-	while ((r = next_frame(recording, &at, &frame, &payload, ret_cut)) == 1) {
-		r = 0;
-		if (frame.kind == FRAME_FACTS && !facts)
-			r = take_blob(recording, payload, frame.size, &recording->replay.facts);
-		else if (frame.kind == FRAME_NAMES)
-			r = take_blob(recording, payload, frame.size, &recording->replay.names);
-		else if (frame.kind == FRAME_FORMAT)
-			r = take_format(recording, payload, frame.size);
-		facts |= frame.kind == FRAME_FACTS || frame.kind == FRAME_FORMAT;
-		if (r < 0)
-			return r;
-	}
+	do {
+		recording->end = at;
+		r = next_frame(recording, &at, &frame, &payload);
+		if (r == 1)
+			r = take_frame(recording, &frame, payload);
+		else if (r == 0)
+			return 0;
+	} while (r == 0);
 	return r;
 }
 
@@ -122,17 +143,15 @@ static int next(struct replay *replay, struct replay_item *ret)
 	struct recording *recording = (struct recording *)replay;
 	struct recording_frame frame;
 	uint64_t payload = 0;
-	bool cut;
-	int r;
 
-	while ((r = next_frame(recording, &recording->at, &frame, &payload, &cut)) == 1) {
+	while (recording->at < recording->end) {
+		int r = next_frame(recording, &recording->at, &frame, &payload);
+
+		if (r <= 0)
+			return r;
 		if (frame.kind != FRAME_ENTRY)
 			continue;
-		if (frame.size < sizeof(ret->entry))
-			return -EBADMSG;
-		r = replay_read(recording->fd, payload, &ret->entry, sizeof(ret->entry));
-		if (!r)
-			r = recording_entry_check(&ret->entry, frame.size, replay->slot_size);
+		r = take_entry(recording, payload, frame.size, &ret->entry);
 		if (r < 0)
 			return r;
 		if (!recording_entry_played(&ret->entry))
@@ -142,7 +161,7 @@ static int next(struct replay *replay, struct replay_item *ret)
 		ret->stored = recording_entry_stored(&ret->entry, frame.size);
 		return 1;
 	}
-	return r;
+	return 0;
 }
 
 static void recording_close(struct replay *replay)
@@ -155,17 +174,24 @@ static void recording_close(struct replay *replay)
 
 static const struct replay_ops recording_ops = { .next = next, .close = recording_close };
 
+/* A file that is something else was named by mistake; a recording that is damaged is no fault of who named it. */
 static int read_header(
 	struct recording *recording, const char *path, struct tracedir_problem *problem)
 {
-	struct recording_header header;
+	struct recording_header header = { 0 };
+	size_t size = recording->size < sizeof(header) ? (size_t)recording->size : sizeof(header);
+	int r = replay_read(recording->fd, 0, &header, size);
+	bool damaged = false;
 	const char *why;
-	int r = replay_read(recording->fd, 0, &header, sizeof(header));
 
 	if (r < 0)
-		return replay_problem(
-			problem, EXIT_USAGE, -EBADMSG, "%.250s: too short for a recording", path);
-	why = recording_header_refused(&header);
+		return replay_problem(problem, EXIT_FAILED, r, "%.250s: %s", path, strerror(-r));
+	if (!size)
+		return replay_problem(problem, EXIT_FAILED, -ENODATA, "%.250s: empty: nothing was recorded in it", path);
+	why = recording_header_refused(&header, size, &damaged);
+	if (why && damaged)
+		return replay_problem(problem, EXIT_FAILED, -EBADMSG, "%.250s: the recording is damaged at offset %zu: %s",
+			path, size < sizeof(header) ? size : 0, why);
 	if (why)
 		return replay_problem(problem, EXIT_USAGE, -EBADMSG, "%.250s: %s", path, why);
 	recording->replay.source = header.source;
@@ -176,11 +202,43 @@ static int read_header(
 	return 0;
 }
 
+static const char *damage(int error)
+{
+	switch (error) {
+	case -ENODATA:
+		return "it was cut off, or a size there is wrong";
+	case -EOPNOTSUPP:
+		return "only a newer tracefan can read what is there";
+	case -EBADMSG:
+		return "what is there is no part of a recording";
+	default:
+		return strerror(-error);
+	}
+}
+
+static int read_frames(struct recording *recording, const char *path)
+{
+	int r = survey(recording);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		recording->replay.damaged = true;
+		log_error("%.250s: the recording is damaged at offset %" PRIu64 " of %" PRIu64
+			  ": %s; what stands before that is replayed",
+			path, recording->end, recording->size, damage(r));
+	}
+	if (recording->unknown)
+		log_warning("%.250s: %" PRIu64 " parts, the first at offset %" PRIu64
+			    ", are of kinds that this tracefan doesn't know, and are left out",
+			path, recording->unknown, recording->unknown_at);
+	return 0;
+}
+
 int replay_recording_open(
 	const char *path, struct replay **ret, struct tracedir_problem *ret_problem)
 {
 	struct recording *recording = calloc(1, sizeof(*recording));
-	bool cut = false;
 	int r;
 
 	if (!recording)
@@ -190,17 +248,14 @@ int replay_recording_open(
 	recording->fd = replay_open_file(path, &recording->size, ret_problem);
 	r = recording->fd < 0 ? recording->fd : read_header(recording, path, ret_problem);
 	if (!r) {
-		r = survey(recording, &cut);
+		r = read_frames(recording, path);
 		if (r < 0)
-			(void)replay_problem(ret_problem, EXIT_USAGE, r, "%.250s: %s", path,
-				r == -EBADMSG ? "the recording is damaged" : strerror(-r));
+			(void)replay_problem(ret_problem, EXIT_FAILED, r, "%.250s: %s", path, strerror(-r));
 	}
 	if (r < 0) {
 		replay_close(&recording->replay);
 		return r;
 	}
-	if (cut)
-		log_warning("%.250s was cut off; what stands before that is replayed", path);
 	*ret = &recording->replay;
 	return 0;
 }

@@ -41,6 +41,7 @@ static void page_begins(void *context, uint32_t cpu, const struct page_cursor *c
 
 static void tell_undecodable(struct router *router, uint32_t cpu, uint64_t count, uint64_t from, uint64_t to)
 {
+	router->stream.undecodable = true;
 	state_doubt(router, to > from ? to : from);
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		if (c->state != CONSUMER_READY)
@@ -290,6 +291,22 @@ static void take_cleared(struct router *router, const struct pool_entry *entry)
 	}
 }
 
+/* What the end says for people. */
+static const char *end_message(const struct router *router, uint32_t reason)
+{
+	if (is_foreign(router))
+		return "not a line of the file is text of ftrace's (trace, trace_pipe, trace-cmd report)";
+	switch (reason) {
+	case END_FINISHED:
+		return "the recording is at its end";
+	case END_ERROR:
+		return router_recorded(router) ? "the recording is damaged: not all of it could be replayed"
+					       : "its reader failed, and has logged why";
+	default:
+		return "the session was stopped";
+	}
+}
+
 static void take_end(struct router *router, const struct pool_entry *entry)
 {
 	struct record_end end = { .reason = (uint32_t)entry->value };
@@ -302,11 +319,9 @@ static void take_end(struct router *router, const struct pool_entry *entry)
 	router->stream.over = true;
 	stream_marks_end(router);
 	stream_marks_settle(router);
-	if (is_foreign(router))
+	if (is_foreign(router) || (router_recorded(router) && router->stream.undecodable))
 		end.reason = END_ERROR;
-	(void)snprintf(end.message, sizeof(end.message), "%s",
-		end.reason == END_ERROR ? "not a line of the file is text of ftrace's (trace, trace_pipe, trace-cmd report)" :
-		end.reason == END_FINISHED ? "the recording is at its end" : "the session was stopped");
+	(void)snprintf(end.message, sizeof(end.message), "%s", end_message(router, end.reason));
 	router_end(router, &end);
 }
 

@@ -50,6 +50,7 @@ struct stream {
 	bool stalled;              /* a replay waits for a consumer's room */
 	bool over;                 /* its end has come by: all of it has been told */
 	uint64_t lost;             /* events that anybody knows to be lost, as of the last account */
+	bool undecodable;          /* some of it was, and consumers were told where */
 	uint64_t strays;           /* lines of text that are nothing, and follow no event that they could be part of */
 	uint64_t told_lost;        /* counted kernel losses that the pages told of */
 	/* Slots whose events have all been copied: they go back once the copies are published, so that a router

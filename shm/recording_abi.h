@@ -9,7 +9,8 @@
  * them: FACTS and NAMES once, in front of all; a FORMAT before the first ENTRY that can hold its events;
  * ENTRY frames as they came out of the filled ring; END last. A file that ends without an END frame was
  * cut off: what stands before the first incomplete frame is good. A frame of a kind that its reader doesn't know
- * is skipped, unless it bears FRAME_INCOMPATIBLE.
+ * is skipped, unless it bears FRAME_INCOMPATIBLE. A kind of 0 or beyond FRAME_KIND_MAX, another flag, and anything
+ * behind END are no later version's: the file is damaged there.
  *
  * In the byte order of the machine that recorded; `magic` shows it. The sub-buffers inside the ENTRY
  * frames are the traced kernel's bytes as they were, up to the end of what it had committed. */
@@ -24,6 +25,7 @@
 #define RECORDING_MAGIC   UINT64_C(0x314345524e414654) /* "TFANREC1" in memory, little-endian */
 #define RECORDING_VERSION 2
 #define RECORDING_ALIGN   8
+#define FRAME_KIND_MAX    0xffff
 
 struct recording_header {
 	uint64_t magic;

@@ -66,7 +66,7 @@ class Statuses(harness.TestCase):
 
             (USAGE, "what shall be replayed", "replay"),
             (LOCATION, f"{nowhere}: No such file", "replay", nowhere),
-            (USAGE, "too short for a recording", "replay", self.empty),
+            (FAILED, "empty: nothing was recorded in it", "replay", self.empty),
             (USAGE, "not a tracefan recording", "replay", "/bin/sh"),
             (LOCATION, "holds no event", "replay", recording, "-e", "sched:nothing"),
             (DONE, "session:", "replay", "-q", recording),

@@ -54,6 +54,83 @@ class Replay(harness.TestCase):
         self.assertEqual(first.events, second.events)
 
 
+class Damaged(harness.TestCase):
+    """Named with its place, and an error; what stands before that is shown all the same."""
+
+    WHOLE = RECORDING.read_bytes()
+
+    def replay(self, recording, status=1):
+        path = pathlib.Path(self.folder, "damaged.tfr")
+        path.write_bytes(recording)
+        result = harness.run([harness.program("tracefan"), "replay", path, "-o", "json"])
+        self.check_ended(result, status)
+        return result
+
+    def frames(self):
+        """The offsets of those that hold a sub-buffer."""
+        at, found = 256, []
+        while at < len(self.WHOLE):
+            kind, size = int.from_bytes(self.WHOLE[at:at + 4], "little"), int.from_bytes(self.WHOLE[at + 8:at + 16], "little")
+            if kind == 4 and self.WHOLE[at + 16 + 36] == 1:
+                found.append(at)
+            at += 16 + (size + 7) // 8 * 8
+        return found
+
+    def check_rest(self, result, offset):
+        """Events up to there, in their order, and the reason of the end."""
+        self.assertIn(f"the recording is damaged at offset {offset} of ", result.err)
+        end = next(r for r in result.records if r["kind"] == "end")
+        self.assertEqual(end["reason"], "error")
+        self.assertIn("the recording is damaged", end["message"])
+        self.check_balance(result)
+        whole = [(e["time"], e["pid"], e["probe"]) for e in self.replay(self.WHOLE, 0).events]
+        self.assertEqual([(e["time"], e["pid"], e["probe"]) for e in result.events], whole[:len(result.events)])
+        return len(result.events), len(whole)
+
+    def test_cut_off(self):
+        last = self.frames()[-1]
+        for size in last + 8, last + 100, last + 16:
+            shown, whole = self.check_rest(self.replay(self.WHOLE[:size]), last)
+            self.assertLess(0, shown)
+            self.assertLess(shown, whole)
+        shown, whole = self.check_rest(self.replay(self.WHOLE[:-16]), len(self.WHOLE) - 16)
+        self.assertEqual(shown, whole)
+        self.assertEqual(self.check_rest(self.replay(self.WHOLE[:256]), 256)[0], 0)
+
+    def test_a_byte_is_another(self):
+        last = self.frames()[-1]
+        for at, bits in (last, 1), (last + 2, 1), (last + 4, 2), (last + 12, 4), (last + 16 + 36, 0x10):
+            with self.subTest(at=at):
+                damaged = bytearray(self.WHOLE)
+                damaged[at] ^= bits
+                shown, whole = self.check_rest(self.replay(damaged), last)
+                self.assertLess(shown, whole)
+
+    def test_a_sub_buffer(self):
+        """The others are shown, behind it, too."""
+        at = self.frames()[3]
+        damaged = bytearray(self.WHOLE)
+        damaged[at + 16 + 48 + 9] ^= 8
+        result = self.replay(damaged)
+        self.assertIn("damaged sub-buffer", result.err)
+        self.check_balance(result)
+        whole = self.replay(self.WHOLE, 0).events
+        self.assertEqual(result.events[-1]["time"], whole[-1]["time"])
+        self.assertEqual(next(r for r in result.records if r["kind"] == "end")["reason"], "error")
+
+    def test_its_header(self):
+        for size in 6, 100, 255:
+            self.assertIn(f"the recording is damaged at offset {size}: it ends within its header", self.replay(self.WHOLE[:size]).err)
+        for at in 3, 13, 22:
+            with self.subTest(at=at):
+                damaged = bytearray(self.WHOLE)
+                damaged[at] ^= 0x40
+                self.assertRegex(self.replay(damaged).err, "the recording is damaged at offset 0: ")
+        self.assertIn("empty: nothing was recorded", self.replay(b"").err)
+        # Something else was named by mistake.
+        self.assertIn("not a tracefan recording", self.replay(bytes(range(256)) * 4, 2).err)
+
+
 class Logs(harness.TestCase):
     """ftrace's text, and raw pages with their format files."""
 

@@ -20,37 +20,60 @@ static struct recording_header good_header(void)
 		.cpu_count = 2 };
 }
 
+static const char *refused(const struct recording_header *header, bool *ret_damaged)
+{
+	return recording_header_refused(header, sizeof(*header), ret_damaged);
+}
+
 static void test_header(void **state)
 {
 	struct recording_header header = good_header();
 	struct {
 		size_t offset;
 		uint8_t value;
+		bool is_version;
 	} damages[] = {
 		{ offsetof(struct recording_header, magic), 0 },
-		{ offsetof(struct recording_header, version), 1 },
-		{ offsetof(struct recording_header, version), 3 },
+		{ offsetof(struct recording_header, version), 1, true },
+		{ offsetof(struct recording_header, version), 3, true },
 		{ offsetof(struct recording_header, source), 3 },
 		{ offsetof(struct recording_header, subbuf_size) + 1, 0 },
 		{ offsetof(struct recording_header, subbuf_size) + 3, 1 },
 		{ offsetof(struct recording_header, cpu_count), 0 },
 		{ offsetof(struct recording_header, cpu_count) + 3, 1 },
-		{ offsetof(struct recording_header, incompatible) + 7, 0x80 },
+		{ offsetof(struct recording_header, incompatible) + 7, 0x80, true },
 	};
 
+	bool damaged;
+
 	(void)state;
-	assert_null(recording_header_refused(&header));
+	assert_null(refused(&header, &damaged));
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
 		header = good_header();
 		((uint8_t *)&header)[damages[i].offset] = damages[i].value;
-		assert_non_null(recording_header_refused(&header));
+		assert_non_null(refused(&header, &damaged));
+		assert_int_equal(damaged, !damages[i].is_version);
 	}
 	header = good_header();
 	memset(header.tag, 'x', sizeof(header.tag));
-	assert_non_null(recording_header_refused(&header));
+	assert_non_null(refused(&header, &damaged));
+	assert_true(damaged);
 	header = good_header();
 	header.magic = __builtin_bswap64(header.magic);
-	assert_non_null(strstr(recording_header_refused(&header), "byte order"));
+	assert_non_null(strstr(refused(&header, &damaged), "byte order"));
+	assert_false(damaged);
+	header.magic = UINT64_C(0x46454c457f020101);
+	assert_non_null(strstr(refused(&header, &damaged), "not a tracefan recording"));
+	assert_false(damaged);
+	/* Cut off behind its mark, and in it. */
+	for (size_t size = 5; size < sizeof(header); size++) {
+		struct recording_header whole = good_header();
+
+		memset(&header, 0, sizeof(header));
+		memcpy(&header, &whole, size);
+		assert_non_null(recording_header_refused(&header, size, &damaged));
+		assert_true(damaged);
+	}
 }
 
 static void test_frames(void **state)
@@ -74,9 +97,21 @@ static void test_frames(void **state)
 	frame = (struct recording_frame){ .kind = 77, .size = 8 };
 	assert_int_equal(recording_frame_check(&frame, 1000, &size), 0);
 	frame.flags = FRAME_INCOMPATIBLE;
-	assert_int_equal(recording_frame_check(&frame, 1000, &size), -EBADMSG);
+	assert_int_equal(recording_frame_check(&frame, 1000, &size), -EOPNOTSUPP);
 	frame.kind = FRAME_NAMES;
 	assert_int_equal(recording_frame_check(&frame, 1000, &size), 0);
+	frame.flags = 2;
+	assert_int_equal(recording_frame_check(&frame, 1000, &size), -EBADMSG);
+	frame = (struct recording_frame){ .kind = 0 };
+	assert_int_equal(recording_frame_check(&frame, 1000, &size), -EBADMSG);
+	frame.kind = FRAME_ENTRY | 1 << 16;
+	assert_int_equal(recording_frame_check(&frame, 1000, &size), -EBADMSG);
+	/* Nothing follows the end. */
+	frame.kind = FRAME_END;
+	assert_int_equal(recording_frame_check(&frame, sizeof(frame), &size), 0);
+	assert_int_equal(recording_frame_check(&frame, sizeof(frame) + 1, &size), -EBADMSG);
+	frame.size = 1;
+	assert_int_equal(recording_frame_check(&frame, sizeof(frame), &size), -EBADMSG);
 }
 
 static void test_entries(void **state)
@@ -91,6 +126,7 @@ static void test_entries(void **state)
 	assert_int_equal(recording_entry_stored(&entry, sizeof(entry) + 40), 40);
 	assert_int_equal(recording_entry_check(&entry, sizeof(entry) + 4097, 4096), -EBADMSG);
 	assert_int_equal(recording_entry_check(&entry, sizeof(entry) + 4096, 4095), -EBADMSG);
+	assert_int_equal(recording_entry_check(&entry, sizeof(entry) - 1, 4096), -EBADMSG);
 	entry.length = UINT32_MAX;
 	assert_int_equal(recording_entry_check(&entry, UINT64_MAX, 4096), -EBADMSG);
 	entry = (struct pool_entry){ .kind = POOL_SWEEP };
@@ -119,6 +155,7 @@ static void test_formats(void **state)
 	(void)state;
 	assert_int_equal(recording_format_check(&format, sizeof(format) + 10), 0);
 	assert_int_equal(recording_format_check(&format, sizeof(format) + 9), -EBADMSG);
+	assert_int_equal(recording_format_check(&format, sizeof(format) - 1), -EBADMSG);
 	format.kind = 0;
 	assert_int_equal(recording_format_check(&format, sizeof(format) + 10), -EBADMSG);
 	format.kind = PROBE_EVENT + 1;

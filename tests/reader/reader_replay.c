@@ -219,16 +219,21 @@ static void start(struct session *session, const char *option, const char *name)
 	assert_true(session->welcome.flags & SESSION_RECORDED);
 }
 
-static void finish(struct session *session, struct story *story)
+static void finish_as(struct session *session, struct story *story, uint64_t reason, int status)
 {
 	assert_true(session_read_until(session, ended, tell, story));
-	assert_int_equal(session->last_end, END_FINISHED);
+	assert_int_equal(session->last_end, reason);
 	assert_true(session->sweep.time == UINT64_MAX);
 	session_disconnect(session);
-	assert_int_equal(session_wait(session, NULL, 0), 0);
+	assert_int_equal(session_wait(session, NULL, 0), status);
 	session->log = close_fd(session->log);
 	session->notify = close_fd(session->notify);
 	session->owner = close_fd(session->owner);
+}
+
+static void finish(struct session *session, struct story *story)
+{
+	finish_as(session, story, END_FINISHED, EXIT_DONE);
 }
 
 static bool contains(int blob, const char *text)
@@ -288,7 +293,7 @@ static void test_recording(void **state)
 	assert_int_equal(session.accounted, 0);
 }
 
-/* Cut anywhere: what is whole is replayed, and nothing else. */
+/* Cut anywhere: what is whole is replayed, and nothing else; then it is an error. */
 static void test_cut_recording(void **state)
 {
 	CLEANUP_FREE struct image *image = make_recording();
@@ -312,8 +317,42 @@ static void test_cut_recording(void **state)
 		write_file("cut", image->bytes, cuts[i].size);
 		start(&session, "--replay", "cut");
 		assert_int_equal(set_enabled(&session, 0), 0);
-		finish(&session, &story);
+		finish_as(&session, &story, END_ERROR, EXIT_FAILED);
 		assert_string_equal(story.text, cuts[i].text);
+	}
+}
+
+/* The same with a head of a frame or an entry that can't be: from there on. */
+static void test_damaged_recording(void **state)
+{
+	CLEANUP_FREE struct image *image = make_recording();
+	uint8_t *second = memmem(image->bytes, image->size, "second", 6);
+	uint8_t *entry = second - sizeof(struct pool_entry), *frame = entry - sizeof(struct recording_frame);
+	struct {
+		uint8_t *at;
+		uint8_t bits;
+	} flips[] = {
+		{ frame + offsetof(struct recording_frame, kind), 1 }, /* END, which isn't the last */
+		{ frame + offsetof(struct recording_frame, kind), 4 },
+		{ frame + offsetof(struct recording_frame, kind) + 3, 0x40 },
+		{ frame + offsetof(struct recording_frame, flags), 0x40 },
+		{ frame + offsetof(struct recording_frame, size) + 5, 1 },
+		{ entry + offsetof(struct pool_entry, kind), 0x80 },
+		{ entry + offsetof(struct pool_entry, length) + 2, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(flips) / sizeof(flips[0]); i++) {
+		struct story story = { "" };
+		struct session session;
+
+		*flips[i].at ^= flips[i].bits;
+		write_file("damaged", image->bytes, image->size);
+		*flips[i].at ^= flips[i].bits;
+		start(&session, "--replay", "damaged");
+		assert_int_equal(set_enabled(&session, 0), 0);
+		finish_as(&session, &story, END_ERROR, EXIT_FAILED);
+		assert_string_equal(story.text, "0:first ");
 	}
 }
 
@@ -473,6 +512,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recording),
 		cmocka_unit_test(test_cut_recording),
+		cmocka_unit_test(test_damaged_recording),
 		cmocka_unit_test(test_text_log),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_lopsided_pages),
