@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -130,10 +131,44 @@ static int attachment_refused(const struct attachment *attachment, const char *p
 	return message_failure(&shown, probe);
 }
 
+static bool attachment_has_field(const struct tfan_trace *trace, const char *name, size_t size)
+{
+	struct tfan_field field;
+
+	for (size_t i = 0; i < tfan_field_count(trace); i++) {
+		if (tfan_field_at(trace, i, &field) == 0 && strlen(field.name) == size && memcmp(field.name, name, size) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What a recording holds was fetched when it was made: that can be named again, and nothing else be had. */
+static int attachment_check_arguments(const struct tfan_trace *trace, const char *probe)
+{
+	const char *argument;
+	char what[512];
+	size_t size;
+
+	for (size_t i = 0; (argument = probe_text_argument(probe, i, &size)); i++) {
+		size_t name = strcspn(argument, "=");
+
+		if (name < size && attachment_has_field(trace, argument, name))
+			continue;
+		name = name < size ? name : size;
+		(void)snprintf(what, sizeof(what),
+			name < size ? "'%.*s' was not recorded with %s, and nothing can be fetched from a recording"
+				    : "'%.*s' is out of place: behind %s stand stack, ustack and \"if FILTER\"",
+			(int)(name < 100 ? name : 100), argument, tfan_trace_name(trace));
+		message_at(probe, (int)(argument - probe), what);
+		return EXIT_USAGE;
+	}
+	return 0;
+}
+
 static int attachment_create_one(struct attachment *attachment, const char *probe)
 {
 	char *text = attachment_probe_text(attachment, probe);
-	struct tfan_trace *trace;
+	struct tfan_trace *trace = NULL;
 	int status;
 
 	if (!text) {
@@ -144,6 +179,8 @@ static int attachment_create_one(struct attachment *attachment, const char *prob
 		status = attachment_refused(attachment, probe, text);
 	else
 		status = attachment_check_name(attachment, trace);
+	if (status == 0 && attachment_replays(attachment))
+		status = attachment_check_arguments(trace, probe);
 	free(text);
 	return status;
 }

@@ -75,7 +75,7 @@ static int options_word(const struct verb *verb, char **argv, int *at, struct op
 	*at += 1;
 	wrong = row->apply(options, value);
 	if (wrong) {
-		message("--%s %s: %s", row->name, value ? value : "", wrong);
+		message("--%s %s: %s", row->name, value && *value ? value : "''", wrong);
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -95,20 +95,42 @@ static const char **options_place(const struct verb *verb, struct options *optio
 	return NULL;
 }
 
+/* Whether the verb is to do this. */
+static bool options_acts(const struct options *options, const char *action)
+{
+	return options->action && strcmp(options->action, action) == 0;
+}
+
+/* Why no word can stand here; NULL: one can. */
+static const char *options_no_place(const struct verb *verb, const struct options *options)
+{
+	if (verb->bit & OPTIONS_LIVE)
+		return "a probe follows -e, a command to run follows --";
+	if (verb->bit & (VERB_TOP | VERB_EXPLAIN))
+		return "a probe follows -e";
+	if (verb->bit == VERB_STATUS)
+		return "a session's name follows --session";
+	if (verb->bit == VERB_SESSION && options_acts(options, "list"))
+		return "list takes no name: tracefan status --session NAME tells of one session";
+	if (verb->bit == VERB_WATCH && options->action && !options_acts(options, "files"))
+		return "only files takes a folder; a command to run follows --";
+	return verb->bit & (VERB_REPLAY | VERB_LS | VERB_SESSION | VERB_WATCH) ? NULL : "it takes options alone";
+}
+
 static int options_argument(const struct verb *verb, const char *argument, struct options *options)
 {
 	const char **place = options_place(verb, options);
+	const char *wrong = options_no_place(verb, options);
 
-	if (!place && (verb->bit & OPTIONS_LIVE))
-		message("'%s' is out of place: a probe follows -e, a command to run follows --", argument);
-	else if (!place)
-		message("'%s' is out of place: see tracefan %s --help", argument, verb->name);
+	if (!*argument)
+		message("an argument of %s is empty: ''; see tracefan %s --help", verb->name, verb->name);
+	else if (wrong)
+		message("'%s' is out of place: %s", argument, wrong);
 	else if (*place)
 		message("one at a time: '%s' or '%s'", *place, argument);
-	if (!place || *place)
-		return EXIT_USAGE;
-	*place = argument;
-	return 0;
+	else
+		*place = argument;
+	return *argument && place && *place == argument ? 0 : EXIT_USAGE;
 }
 
 static int options_command(const struct verb *verb, char **command, struct options *options)
@@ -131,8 +153,6 @@ static const char *options_session_contradiction(const struct options *options)
 		return "what shall be done? Give start, stop, flush or list";
 	if (strcmp(options->action, "list") != 0 && !options->session)
 		return "which session? Give its name";
-	if (strcmp(options->action, "list") == 0 && options->session)
-		return "list takes no name: tracefan status --session NAME tells of one session";
 	if (options->config && strcmp(options->action, "start") != 0)
 		return "-c is for start";
 	return NULL;
@@ -140,15 +160,9 @@ static const char *options_session_contradiction(const struct options *options)
 
 static const char *options_watch_contradiction(const struct options *options)
 {
-	bool of_folder = options->action && strcmp(options->action, "files") == 0;
-
 	if (!options->action)
 		return "what shall be watched? Give exec, connect, listen or files DIR";
-	if (of_folder && !options->file)
-		return "which folder? Give it, as in tracefan watch files /etc";
-	if (!of_folder && options->file)
-		return "only files takes a folder; a command to run follows --";
-	return NULL;
+	return options_acts(options, "files") && !options->file ? "which folder? Give it, as in tracefan watch files /etc" : NULL;
 }
 
 /* What is wrong with the options as a whole; NULL: nothing. */

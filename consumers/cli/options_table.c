@@ -84,7 +84,7 @@ static const char *apply_filter(struct options *options, const char *value)
 	if (options->filter)
 		return "can be given once: join filters with && or ||";
 	options->filter = value;
-	return NULL;
+	return value[strspn(value, " \t\n")] ? NULL : "needs a filter, as in -f 'comm == \"cat\"'";
 }
 
 static const char *apply_source(struct options *options, const char *value)

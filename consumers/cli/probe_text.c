@@ -54,26 +54,50 @@ static const char *probe_text_if(const char *probe)
 	}
 }
 
+/* The next word behind *at and before `filter`, which *at is moved past; NULL: there is none. */
+static const char *probe_text_word(const char **at, const char *filter, size_t *ret_size)
+{
+	const char *word = *at;
+
+	while (is_blank(*word))
+		word++;
+	if (word >= filter)
+		return NULL;
+	*at = probe_text_argument_end(word);
+	*ret_size = (size_t)(*at - word);
+	return word;
+}
+
+/* Bits of those that the word asks for: 1 the kernel's, 2 the program's. */
+static unsigned int probe_text_stack(const char *word, size_t size)
+{
+	if (size == 5 && memcmp(word, "stack", 5) == 0)
+		return 1;
+	return size == 6 && memcmp(word, "ustack", 6) == 0 ? 2 : 0;
+}
+
 /* Which stacks are asked for, as the words that ask for them. */
 static const char *probe_text_stacks(const char *probe)
 {
 	static const char *const words[] = { "", " stack", " ustack", " stack ustack" };
-	const char *at = probe_text_place_end(probe), *filter = probe_text_if(probe);
+	const char *at = probe_text_place_end(probe), *filter = probe_text_if(probe), *word;
 	unsigned int which = 0;
+	size_t size;
 
-	while (at < filter) {
-		const char *end;
-
-		while (is_blank(*at))
-			at++;
-		end = probe_text_argument_end(at);
-		if (end - at == 5 && memcmp(at, "stack", 5) == 0)
-			which |= 1;
-		else if (end - at == 6 && memcmp(at, "ustack", 6) == 0)
-			which |= 2;
-		at = end;
-	}
+	while ((word = probe_text_word(&at, filter, &size)))
+		which |= probe_text_stack(word, size);
 	return words[which];
+}
+
+const char *probe_text_argument(const char *probe, size_t i, size_t *ret_size)
+{
+	const char *at = probe_text_place_end(probe), *filter = probe_text_if(probe), *word;
+
+	while ((word = probe_text_word(&at, filter, ret_size))) {
+		if (!probe_text_stack(word, *ret_size) && i-- == 0)
+			break;
+	}
+	return word;
 }
 
 /* A definition's first word in parts; each is `size` bytes at `text`. */

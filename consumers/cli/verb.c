@@ -73,26 +73,54 @@ static int verb_unknown(const char *name)
 	return EXIT_USAGE;
 }
 
+static const struct verb *verb_named(const char *name)
+{
+	for (size_t i = 0; i < VERBS; i++) {
+		if (strcmp(name, verbs[i].name) == 0)
+			return &verbs[i];
+	}
+	return NULL;
+}
+
+/* Of a verb, or of all. */
+static int verb_tell_help(const char *name)
+{
+	const struct verb *verb = name ? verb_named(name) : NULL;
+
+	if (name && !verb)
+		return verb_unknown(name);
+	if (verb)
+		verb_help(verb);
+	else
+		verb_overview();
+	return EXIT_DONE;
+}
+
+static int verb_tell_version(const char *more)
+{
+	if (more) {
+		message("'%s' is out of place: --version stands alone", more);
+		return EXIT_USAGE;
+	}
+	printf("tracefan %s\n", TRACEFAN_VERSION);
+	return EXIT_DONE;
+}
+
 static int verb_run(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : NULL;
+	const char *name = argc > 1 ? argv[1] : NULL, *more = argc > 2 ? argv[2] : NULL;
+	const struct verb *verb = name ? verb_named(name) : NULL;
 
 	if (!name) {
 		message("what shall be done? Try tracefan trace -e tracepoint:sched:sched_process_exec; see tracefan --help");
 		return EXIT_USAGE;
 	}
-	for (size_t i = 0; i < VERBS; i++) {
-		if (strcmp(name, verbs[i].name) == 0)
-			return verbs[i].run(&verbs[i], argc - 1, argv + 1);
-	}
-	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-		verb_overview();
-		return EXIT_DONE;
-	}
-	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
-		printf("tracefan %s\n", TRACEFAN_VERSION);
-		return EXIT_DONE;
-	}
+	if (verb)
+		return verb->run(verb, argc - 1, argv + 1);
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+		return verb_tell_help(more);
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+		return verb_tell_version(more);
 	return verb_unknown(name);
 }
 

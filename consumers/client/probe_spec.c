@@ -146,7 +146,7 @@ static int read_quoted(struct parser *p, char quote)
 		char c = p->text[p->at];
 
 		if (c == '\0')
-			return fail(p, begin, "this quote is not closed");
+			return fail(p, begin, "this quote is not closed; one that is part of a name stands behind a backslash");
 		p->at++;
 		if (c == quote)
 			return 0;
@@ -446,6 +446,8 @@ static int parse_definition(struct parser *p)
 		return fail(p, p->at, "a probe is KIND:PLACE, for example tracepoint:sched:sched_switch");
 	from = name_length(&p->word);
 	colon = find_first(&p->word, from, p->word.size, ':');
+	if (from == 1)
+		return fail(p, p->word.position[0], "a name is missing in front of '='; a probe without one is KIND:PLACE");
 	if (from > 0) {
 		rc = copy_part(p, 0, from - 1, p->spec->name, sizeof(p->spec->name), "the probe's name");
 		if (rc)

@@ -17,6 +17,9 @@
 static const struct verb trace = { "trace", VERB_TRACE, "", "", "show", NULL };
 static const struct verb record = { "record", VERB_RECORD, "", "", "record", NULL };
 static const struct verb replay = { "replay", VERB_REPLAY, "", "", "replay", NULL };
+static const struct verb status_verb = { "status", VERB_STATUS, "", "", "tell", NULL };
+static const struct verb watch_verb = { "watch", VERB_WATCH, "", "", "watch", NULL };
+static const struct verb session_verb = { "session", VERB_SESSION, "", "", "start", NULL };
 
 /* Parses blank-separated words after the verb's name. Returns 0 or the exit status. */
 static int parse(const struct verb *verb, const char *line, struct options *ret)
@@ -146,6 +149,11 @@ static void mistakes_are_refused(void **state)
 		{ &replay, "a --text b" },
 		{ &replay, "a -- ls" },
 		{ &replay, "a --interval 5" },
+		{ &status_verb, "plain" },
+		{ &watch_verb, "exec /etc" },
+		{ &watch_verb, "files /etc /var" },
+		{ &session_verb, "list name" },
+		{ &session_verb, "stop a b" },
 	};
 	struct options options;
 
@@ -260,6 +268,26 @@ static void a_recorded_probe_is_known_by_its_name(void **state)
 	check_recorded("kretprobe:vfs_read+maxactive=9", "kprobe:vfs_read");
 }
 
+static void arguments_of_a_probe(void **state)
+{
+	static const char probe[] = "o=uprobe:/bin/x:main stack  n=$arg1 s=+0($arg2):string ustack  if n = 1";
+	size_t size;
+	const char *argument = probe_text_argument(probe, 0, &size);
+
+	(void)state;
+	assert_int_equal(size, 7);
+	assert_memory_equal(argument, "n=$arg1", size);
+	argument = probe_text_argument(probe, 1, &size);
+	assert_int_equal(size, 18);
+	assert_memory_equal(argument, "s=+0($arg2):string", size);
+	assert_null(probe_text_argument(probe, 2, &size));
+	assert_null(probe_text_argument("sched:sched_switch", 0, &size));
+	assert_null(probe_text_argument("opened if n=1", 0, &size));
+	argument = probe_text_argument("opened\tn", 0, &size);
+	assert_string_equal(argument, "n");
+	assert_int_equal(size, 1);
+}
+
 static void check_position(const char *probe, int position, const char *expected)
 {
 	char *text = probe_text_recorded(probe);
@@ -300,6 +328,7 @@ int main(void)
 		cmocka_unit_test(seconds),
 		cmocka_unit_test(near_names),
 		cmocka_unit_test(a_recorded_probe_is_known_by_its_name),
+		cmocka_unit_test(arguments_of_a_probe),
 		cmocka_unit_test(marks_stand_in_what_was_written),
 	};
 

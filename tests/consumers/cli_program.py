@@ -281,6 +281,31 @@ class Refusals(unittest.TestCase):
             self.assertIn(hint, r.stderr)
             self.assertEqual(r.stdout, b"")
 
+    def test_what_is_out_of_place_is_named(self):
+        """Every verb, with one word more than it takes, one that is empty, an unknown option, and none of what it needs."""
+        extra = {
+            "trace": (["-e", "kprobe:f"], b"a probe follows -e"), "record": (["-e", "kprobe:f", "-o", "f"], b"a probe follows -e"),
+            "replay": (["f"], b"one at a time"), "watch": (["exec"], b"only files takes a folder"), "top": (["-e", "kprobe:f"], b"follows -e"),
+            "ls": (["x"], b"one at a time"), "explain": (["-e", "kprobe:f"], b"follows -e"), "status": ([], b"follows --session"),
+            "session": (["list"], b"list takes no name"), "doctor": ([], b"options alone")}
+        verbs = set(re.findall(r"^  (\w+) ", run("--help").stdout.decode(), re.M)) - {"tracefan"}
+        self.assertEqual(set(extra), verbs)
+        for verb, (words, hint) in extra.items():
+            for added, said in (["too=much"], b"'too=much'"), ([""], b"is empty: ''"), (["--nosuch"], b"no option '--nosuch'"), (["-Z"], b"no option '-Z'"):
+                with self.subTest(verb=verb, added=added):
+                    r = run(verb, *words, *added)
+                    self.assertEqual((r.returncode, r.stdout), (2, b""))
+                    self.assertIn(said, r.stderr)
+                    if added == ["too=much"]:
+                        self.assertIn(hint, r.stderr)
+        for words in ["help", "trace"], ["--help", "trace"], ["-h", "trace"]:
+            self.assertEqual(run(*words).stdout, run("trace", "--help").stdout)
+        for words, hint in (["--version", "x"], b"'x'"), (["help", "trase"], b"did you mean trace"), (["--help", ""], b"no verb ''"), \
+                (["trace", "-e", "kprobe:f", "-f", " "], b"needs a filter"), (["trace", "-e", "kprobe:f", "-w", ""], b"--write '': needs a file"):
+            r = run(*words)
+            self.assertEqual((r.returncode, r.stdout), (2, b""), words)
+            self.assertIn(hint, r.stderr)
+
     def test_help_and_version(self):
         for words in ["--help"], ["-h"], ["help"], ["trace", "--help"], ["record", "-h"], ["replay", "--help"]:
             r = run(*words)

@@ -37,6 +37,20 @@ class Replay(harness.TestCase):
         self.assertEqual({e["args"]["filename"] for e in result.events}, {"/bin/ls"})
         self.assertEqual(len(result.events), 3)
 
+    def test_what_was_not_recorded(self):
+        """Nothing that is asked for is left out without a word."""
+        event = "sched:sched_process_exec"
+        for probe, said, place in (f"{event} a=b", f"'a' was not recorded with {event}", "a=b"), \
+                (f"tracepoint:{event} pid=$pid a=b if pid > 0", "'a' was not recorded", "a=b if pid > 0"), \
+                (f"{event} stack more", "'more' is out of place", "more"):
+            with self.subTest(probe=probe):
+                result = harness.run([harness.program("tracefan"), "replay", RECORDING, "-e", probe])
+                self.check_ended(result, 2)
+                lines = result.err.splitlines()
+                self.assertIn(said, lines[0])
+                self.assertEqual(lines[1][lines[2].index("^"):], place)
+        self.assertEqual(len(self.replay("-e", f"{event} pid=$pid").events), 13)
+
     def test_itself(self):
         """What is replayed is no place to write to."""
         recording = pathlib.Path(self.folder, "copy.tfr")
