@@ -246,9 +246,8 @@ static int remove_folder(int root, const char *path)
 	return -EBUSY;
 }
 
-/* Makes sure that nobody holds what is there, and switches its events off. Returns 1, 0 when
- * nothing is there, or -errno. */
-static int silence(int root, const char *path, struct tracedir_problem *problem)
+/* Opens and holds what is there. Returns 1, 0 when nothing is, or -errno. */
+static int take(int root, const char *path, int *ret_dir, struct tracedir_problem *problem)
 {
 	CLEANUP_CLOSE int dir = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;
@@ -258,8 +257,11 @@ static int silence(int root, const char *path, struct tracedir_problem *problem)
 	r = hold(dir, path, problem);
 	if (r < 0)
 		return r;
-	log_note("removing %s, which an earlier reader left behind", path);
-	(void)tracedir_write(dir, "events/enable", "0");
+	/* Who holds it may remove it. */
+	r = lock_is_of(dir, root, path);
+	if (r <= 0)
+		return r < 0 ? fail(problem, EXIT_FAILED, r, "look at", path) : 0;
+	*ret_dir = TAKE_FD(dir);
 	return 1;
 }
 
@@ -279,29 +281,83 @@ static int fail_removal(int root, const char *path, int error, struct tracedir_p
 	return error;
 }
 
-int instance_remove_leftovers(int root, const char *session, struct tracedir_problem *ret_problem)
+/* It is held until it is gone, so that nobody's who is quicker is removed. */
+static int remove_left_folder(int root, const char *path, struct tracedir_problem *problem)
 {
-	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX], group[CONTROL_NAME_MAX];
+	CLEANUP_CLOSE int dir = -1;
+	int r = take(root, path, &dir, problem);
+
+	if (r <= 0)
+		return r;
+	log_note("removing %s, which an earlier reader left behind", path);
+	(void)tracedir_write(dir, "events/enable", "0");
+	r = remove_folder(root, path);
+	return r < 0 ? fail_removal(root, path, r, problem) : 0;
+}
+
+static void remove_left_probes(int root, const char *session)
+{
+	char group[CONTROL_NAME_MAX];
 	unsigned int removed = 0;
 	int r;
 
-	instance_path(session, path, sizeof(path));
 	probe_name_group(session, group, sizeof(group));
-	r = silence(root, path, ret_problem);
-	if (r < 0)
-		return r;
-	if (r) {
-		r = remove_folder(root, path);
-		if (r < 0)
-			return fail_removal(root, path, r, ret_problem);
-	}
 	r = probe_remove_group(root, group, NULL, NULL, &removed);
 	if (removed)
 		log_note("removed %u probes of %s, which an earlier reader left behind", removed,
 			group);
 	if (r < 0)
 		log_warning("some probes of %s could not be removed: %s", group, strerror(-r));
-	return 0;
+}
+
+int instance_remove_leftovers(int root, const char *session, struct tracedir_problem *ret_problem)
+{
+	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX];
+	int r;
+
+	instance_path(session, path, sizeof(path));
+	r = remove_left_folder(root, path, ret_problem);
+	if (!r)
+		remove_left_probes(root, session);
+	return r;
+}
+
+/* One that a reader of the same name, in another directory, is quicker to hold is that one's. Returns 1, 0
+ * (another try may tell whose it is) or -errno. */
+static int make_once(struct instance *instance, const char *path, struct tracedir_problem *problem)
+{
+	int r = remove_left_folder(instance->root, path, problem);
+
+	if (r < 0)
+		return r;
+	instance->handle = tracefs_instance_create(instance->name);
+	if (!instance->handle && errno == EEXIST)
+		return 0;
+	if (!instance->handle)
+		return fail(problem,
+			errno == EACCES || errno == EPERM ? EXIT_NOT_PERMITTED : EXIT_FAILED,
+			errno ? -errno : -EIO, "making of instance", instance->name);
+	r = take(instance->root, path, &instance->dir, problem);
+	if (r == 1)
+		return r;
+	if (r < 0 && r != -EBUSY && tracefs_instance_is_new(instance->handle))
+		(void)tracefs_instance_destroy(instance->handle);
+	tracefs_instance_free(instance->handle);
+	instance->handle = NULL;
+	return r;
+}
+
+/* Makes the instance and holds it. */
+static int make(struct instance *instance, const char *path, struct tracedir_problem *problem)
+{
+	int tries = 0, r;
+
+	do
+		r = make_once(instance, path, problem);
+	while (!r && try_again(tries++));
+	if (r)
+		return r < 0 ? r : 0;
+	return fail(problem, EXIT_FAILED, -EEXIST, "making of instance", instance->name);
 }
 
 int instance_create(int root, const char *session, const struct instance_wish *wish,
@@ -309,22 +365,16 @@ int instance_create(int root, const char *session, const struct instance_wish *w
 {
 	struct instance instance = { .root = root, .dir = -1 };
 	char path[sizeof("instances/tracefan-") + CONTROL_SESSION_MAX];
-	int r = instance_remove_leftovers(root, session, ret_problem);
+	int r;
 
-	if (r < 0)
-		return r;
 	instance_path(session, path, sizeof(path));
 	(void)snprintf(instance.name, sizeof(instance.name), "%s", path + strlen("instances/"));
-	instance.handle = tracefs_instance_create(instance.name);
-	if (!instance.handle)
-		return fail(ret_problem,
-			errno == EACCES || errno == EPERM ? EXIT_NOT_PERMITTED : EXIT_FAILED,
-			errno ? -errno : -EIO, "making of instance", instance.name);
-	instance.dir = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = instance.dir < 0 ? fail(ret_problem, EXIT_FAILED, -errno, "opening of", path)
-			     : hold(instance.dir, path, ret_problem);
-	if (!r)
-		r = set_up(&instance, wish, ret_problem);
+	r = make(&instance, path, ret_problem);
+	if (r < 0)
+		return r;
+	/* Only now: those of another who has the instance are in use. */
+	remove_left_probes(root, session);
+	r = set_up(&instance, wish, ret_problem);
 	if (r < 0) {
 		instance.root = -1;
 		(void)instance_remove(&instance);
@@ -431,10 +481,11 @@ int instance_remove(struct instance *instance)
 {
 	int r = 0, tries = 0;
 
-	instance->dir = close_fd(instance->dir);
 	do {
 		r = instance->handle && tracefs_instance_destroy(instance->handle) ? -errno : 0;
 	} while (r == -EBUSY && try_again(tries++));
+	/* Held until it is gone: nobody else's of that name can be there before. */
+	instance->dir = close_fd(instance->dir);
 	tracefs_instance_free(instance->handle);
 	instance->handle = NULL;
 	instance->root = close_fd(instance->root);

@@ -1,6 +1,7 @@
 #include "reader/lock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -34,6 +35,17 @@ static pid_t find_holder(int fd)
 	}
 	(void)fclose(locks);
 	return holder;
+}
+
+int lock_is_of(int fd, int folder, const char *path)
+{
+	struct stat held, named;
+
+	if (fstat(fd, &held) < 0)
+		return -errno;
+	if (fstatat(folder, path, &named, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
 int lock_take(int fd, pid_t *ret_holder)

@@ -9,4 +9,8 @@
  * process id in *ret_holder (0: not visible from here); or another -errno. */
 int lock_take(int fd, pid_t *ret_holder);
 
+/* Whether `path` below `folder` still stands for what was locked: before that, another may have removed it,
+ * and made it anew. Returns 1, 0 or -errno. */
+int lock_is_of(int fd, int folder, const char *path);
+
 #endif

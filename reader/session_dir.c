@@ -42,19 +42,6 @@ static int make_folder(int at, const char *path)
 	return r;
 }
 
-/* The holder removes the folder before it lets go of the lock: what was locked must still be what
- * the name stands for. */
-static int still_there(const struct session_dir *dir)
-{
-	struct stat held, named;
-
-	if (fstat(dir->dir, &held) < 0)
-		return -errno;
-	if (fstatat(dir->parent, dir->name, &named, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	return held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-}
-
 static int lock_folder(struct session_dir *dir, bool *ret_made, struct tracedir_problem *problem)
 {
 	pid_t holder = 0;
@@ -81,7 +68,8 @@ static int lock_folder(struct session_dir *dir, bool *ret_made, struct tracedir_
 		}
 		if (r < 0)
 			return fail(problem, r, "lock of", dir->path);
-		r = still_there(dir);
+		/* The holder removes the folder before it lets go of the lock. */
+		r = lock_is_of(dir->dir, dir->parent, dir->name);
 		if (r < 0)
 			return fail(problem, r, "look at", dir->path);
 		if (r)
@@ -121,8 +109,8 @@ int session_dir_open(const char *directory, const char *session, struct session_
 	r = dir.parent < 0 ? fail(ret_problem, -errno, "opening of folder", real)
 			   : lock_folder(&dir, &made, ret_problem);
 	if (r < 0) {
-		/* Another's holds sockets, or is seen to be gone by the other. */
-		if (made)
+		/* Whoever was quicker to lock what was made here is about to use it, and removes it. */
+		if (made && r != -EBUSY)
 			(void)unlinkat(dir.parent, dir.name, AT_REMOVEDIR);
 		session_dir_release(&dir);
 		return r;
@@ -187,7 +175,7 @@ void session_dir_remove(struct session_dir *dir)
 		for (size_t i = 0; i < ARRAY_SIZE(socket_names); i++)
 			(void)unlinkat(dir->dir, socket_names[i], 0);
 		(void)unlinkat(dir->dir, LEGACY_NAME, 0);
-		/* While the lock is still held: see still_there(). */
+		/* While the lock is still held: see lock_is_of(). */
 		(void)unlinkat(dir->parent, dir->name, AT_REMOVEDIR);
 	}
 	session_dir_release(dir);

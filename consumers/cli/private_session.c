@@ -256,7 +256,11 @@ static int private_session_start_lasting(struct private_session *session, const 
 		if (status == 0)
 			found = private_session_look(session);
 	}
-	return status == 0 && !found.router ? private_session_start_router(session, config) : status;
+	if (status != 0 || found.router)
+		return status;
+	status = private_session_start_router(session, config);
+	/* Somebody else's was quicker, and serves as well. */
+	return status == EXIT_BUSY && private_session_look(session).router ? 0 : status;
 }
 
 int private_session_start(struct private_session *session, const struct private_session_config *config)

@@ -46,22 +46,65 @@ static int session_make_directory(const char *path)
 	return chmod(path, 0755);
 }
 
-/* *ret_new: the file was not there; one that was may be a running session's. Returns the descriptor, or an exit status,
- * negated, with everything said. */
-static int session_open_log(const struct options *options, const char *path, bool *ret_new)
+/* *ret_new: the file was not there; one that was may be a running session's. Returns the descriptor or -errno. */
+static int session_open_log(const char *path, bool *ret_new)
 {
 	const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
-	int fd;
+	int fd = open(path, flags | O_EXCL, 0644);
 
-	if (session_make_directory(session_directory(options)) < 0)
-		return -output_file_refused(session_directory(options), errno);
-	fd = open(path, flags | O_EXCL, 0644);
 	*ret_new = fd >= 0;
 	if (fd >= 0)
 		(void)fchmod(fd, 0644);
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, flags, 0644);
-	return fd < 0 ? -output_file_refused(path, errno) : fd;
+	return fd < 0 ? -errno : fd;
+}
+
+/* One starts a session at a time: two would each take what the other has made so far for one whose other daemon has
+ * died, and end it when theirs is one too many. The lock is fcntl(2)'s, which the daemons don't inherit. Returns 1, 0
+ * (to be opened again) or -errno; -EBUSY with who has it. */
+static int session_lock_log(int fd, const char *path, pid_t *ret_holder)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct stat held, named;
+
+	*ret_holder = 0;
+	if (fcntl(fd, F_SETLK, &lock) < 0) {
+		if (errno != EAGAIN && errno != EACCES)
+			return -errno;
+		if (fcntl(fd, F_GETLK, &lock) < 0)
+			return -errno;
+		*ret_holder = lock.l_pid;
+		return lock.l_type == F_UNLCK ? 0 : -EBUSY;
+	}
+	if (fstat(fd, &held) < 0)
+		return -errno;
+	return stat(path, &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+/* The log, held until it is closed. Returns the descriptor, or an exit status, negated, with everything said. */
+static int session_take_log(const struct options *options, const char *path, bool *ret_new)
+{
+	pid_t holder;
+	int fd, r;
+
+	if (session_make_directory(session_directory(options)) < 0)
+		return -output_file_refused(session_directory(options), errno);
+	for (;;) {
+		fd = session_open_log(path, ret_new);
+		if (fd < 0)
+			return -output_file_refused(path, -fd);
+		r = session_lock_log(fd, path, &holder);
+		if (r == 1)
+			return fd;
+		(void)close(fd);
+		if (r == -EBUSY) {
+			message("session \"%s\" is being started or stopped already, by process %d", options->session, (int)holder);
+			return -EXIT_BUSY;
+		}
+		if (r < 0)
+			return -output_file_refused(path, -r);
+	}
 }
 
 /* What the daemons said since `from`, for whoever waits for them at the terminal. */
@@ -85,7 +128,7 @@ static int session_start_with(const struct options *options, struct private_sess
 	int status;
 
 	session_log_path(options, path, sizeof(path));
-	config->errors = session_open_log(options, path, &new);
+	config->errors = session_take_log(options, path, &new);
 	if (config->errors < 0)
 		return -config->errors;
 	from = lseek(config->errors, 0, SEEK_END);
@@ -150,13 +193,20 @@ static int session_end(const struct options *options)
 
 static int session_stop(const struct options *options)
 {
-	int status = session_end(options);
 	char path[PATH_MAX];
+	pid_t holder;
+	bool held;
+	int log, status;
 
-	if (status == EXIT_DONE) {
-		session_log_path(options, path, sizeof(path));
+	session_log_path(options, path, sizeof(path));
+	log = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	/* Another's who starts the session meanwhile is left to that one. */
+	held = log >= 0 && session_lock_log(log, path, &holder) == 1;
+	status = session_end(options);
+	if (status == EXIT_DONE && held)
 		(void)unlink(path);
-	}
+	if (log >= 0)
+		(void)close(log);
 	return status;
 }
 
