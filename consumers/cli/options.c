@@ -36,9 +36,9 @@ static int options_unknown(const struct verb *verb, const char *argument)
 			near_name_offer(&near, row->name);
 	}
 	if (near.best)
-		message("%s has no option '%s'; did you mean --%s?", verb->name, argument, near.best);
+		message("%s has no option '%s'; did you mean --%s?", verb->name, message_word(argument).text, near.best);
 	else
-		message("%s has no option '%s'; see tracefan %s --help", verb->name, argument, verb->name);
+		message("%s has no option '%s'; see tracefan %s --help", verb->name, message_word(argument).text, verb->name);
 	return EXIT_USAGE;
 }
 
@@ -75,7 +75,7 @@ static int options_word(const struct verb *verb, char **argv, int *at, struct op
 	*at += 1;
 	wrong = row->apply(options, value);
 	if (wrong) {
-		message("--%s %s: %s", row->name, value && *value ? value : "''", wrong);
+		message("--%s %s: %s", row->name, value && *value ? message_word(value).text : "''", wrong);
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -125,9 +125,9 @@ static int options_argument(const struct verb *verb, const char *argument, struc
 	if (!*argument)
 		message("an argument of %s is empty: ''; see tracefan %s --help", verb->name, verb->name);
 	else if (wrong)
-		message("'%s' is out of place: %s", argument, wrong);
+		message("'%s' is out of place: %s", message_word(argument).text, wrong);
 	else if (*place)
-		message("one at a time: '%s' or '%s'", *place, argument);
+		message("one at a time: '%s' or '%s'", message_word(*place).text, message_word(argument).text);
 	else
 		*place = argument;
 	return *argument && place && *place == argument ? 0 : EXIT_USAGE;

@@ -67,9 +67,9 @@ static int verb_unknown(const char *name)
 	for (size_t i = 0; i < VERBS; i++)
 		near_name_offer(&near, verbs[i].name);
 	if (near.best)
-		message("there is no verb '%s'; did you mean %s?", name, near.best);
+		message("there is no verb '%s'; did you mean %s?", message_word(name).text, near.best);
 	else
-		message("there is no verb '%s'; see tracefan --help", name);
+		message("there is no verb '%s'; see tracefan --help", message_word(name).text);
 	return EXIT_USAGE;
 }
 
@@ -99,7 +99,7 @@ static int verb_tell_help(const char *name)
 static int verb_tell_version(const char *more)
 {
 	if (more) {
-		message("'%s' is out of place: --version stands alone", more);
+		message("'%s' is out of place: --version stands alone", message_word(more).text);
 		return EXIT_USAGE;
 	}
 	printf("tracefan %s\n", TRACEFAN_VERSION);

@@ -70,7 +70,7 @@ static int ls_show(struct tfan *tfan, const struct options *options)
 	if (count > 0 || status != EXIT_DONE)
 		return status;
 	if (options->pattern)
-		message("no event matches '%s'", options->pattern);
+		message("no event matches '%s'", message_word(options->pattern).text);
 	else
 		message("this session has no event that you may trace");
 	return EXIT_LOCATION;

@@ -152,7 +152,8 @@ static int session_start(const struct options *options)
 	}
 	/* The name becomes part of a path before the reader has looked at it. */
 	if (strchr(options->session, '/') || options->session[0] == '.' || strlen(options->session) > 32) {
-		message("'%s' is no name of a session: letters, digits, '_' and '-', at most 32, a letter first", options->session);
+		message("'%s' is no name of a session: letters, digits, '_' and '-', at most 32, a letter first",
+			message_word(options->session).text);
 		return EXIT_USAGE;
 	}
 	config.name = options->session;
@@ -275,9 +276,10 @@ static int session_act(const struct options *options)
 		near_name_offer(&near, session_actions[i].name);
 	}
 	if (near.best)
-		message("a session can't be told to '%s'; did you mean %s?", options->action, near.best);
+		message("a session can't be told to '%s'; did you mean %s?", message_word(options->action).text, near.best);
 	else
-		message("a session can't be told to '%s', but start, stop, flush and list", options->action);
+		message("a session can't be told to '%s', but start, stop, flush and list",
+			message_word(options->action).text);
 	return EXIT_USAGE;
 }
 

@@ -23,9 +23,9 @@ static bool verb_watch_knows(const char *what)
 		near_name_offer(&near, watch_kind_at(i));
 	}
 	if (near.best)
-		message("nothing to watch is called '%s'; did you mean %s?", what, near.best);
+		message("nothing to watch is called '%s'; did you mean %s?", message_word(what).text, near.best);
 	else
-		message("nothing to watch is called '%s'; see tracefan watch --help", what);
+		message("nothing to watch is called '%s'; see tracefan watch --help", message_word(what).text);
 	return false;
 }
 

@@ -267,6 +267,29 @@ class Refusals(unittest.TestCase):
         self.assertEqual((r.returncode, r.stdout), (2, b""))
         self.assertEqual(r.stderr, b"tracefan: there is no such field\n    x && nosuch==1\n         ^\n")
 
+    def test_what_is_long_is_shown_in_part(self):
+        """With its length; the mark stands below the place all the same."""
+        words = "\u00fc && " * 1500
+        for before, after, shown in (words, "nosuch == 1", f"... {words[-77:]}nosuch == 1"), ("", f"nosuch == 1 && {words}", None), \
+                (words, f"nosuch == 1 && {words}", None):
+            filter = before + after
+            r = run("trace", "--session", "plain", "-e", "kprobe:f if x", "-f", filter)
+            self.assertEqual(r.returncode, 2)
+            what, line, mark = r.stderr.decode().splitlines()
+            self.assertEqual(what, "tracefan: there is no such field")
+            self.assertLess(len(line), 250)
+            self.assertTrue(line[mark.index("^"):].startswith("nosuch == 1"), line)
+            self.assertTrue(line.endswith(f" ({len(filter.encode())} bytes)"), line)
+            self.assertEqual((line.startswith("    ... "), " ... (" in line), (before != "", len(after) > 80))
+        for words, hint in (["trace", 100 * "stray"], b"... (500 bytes)' is out of place: a probe follows -e"), \
+                (["trace", "-n", 5000 * "9"], b"... (5000 bytes): is too much"), (["trace", "--" + 5000 * "z"], b"... (5002 bytes)'; see tracefan"), \
+                (["watch", 5000 * "z"], b"... (5000 bytes)'; see"), (["session", 5000 * "z", "x"], b"... (5000 bytes)', but start"):
+            with self.subTest(words=words[0]):
+                r = run(*words)
+                self.assertEqual(r.returncode, 2)
+                self.assertIn(hint, r.stderr)
+                self.assertLess(len(r.stderr), 500)
+
     def test_names_must_differ(self):
         r = trace("plain", "-e", "tracepoint:a:b")
         self.assertEqual(r.returncode, 2)

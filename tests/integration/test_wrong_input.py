@@ -61,7 +61,8 @@ class WrongInput(harness.TestCase):
 
     def test_notation(self):
         self.refused(USAGE, "tracepint", "-e", "tracepint:sched:sched_process_exec")
-        self.refused(USAGE, ".", "-e", "")
+        # Where nothing was written there is nothing to show.
+        self.assertEqual(self.refused(USAGE, "KIND:PLACE", "-e", "").err.count("\n"), 1)
         self.refused(USAGE, ".", "-e", "tracepoint:sched")
         # The mark below the text shows the place.
         result = self.refused(USAGE, r"\^", "-e", "tracepoint:sched:sched_process_exec if pid ==")
