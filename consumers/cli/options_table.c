@@ -46,23 +46,23 @@ int options_size(const char *text, uint64_t *ret)
 
 int options_seconds(const char *text, uint64_t *ret)
 {
-	uint64_t value, unit = 1000000000;
-	int r = options_digits(text, unit, &text, &value);
+	const char *begin = text;
+	uint64_t value = 0, unit = 1000000000;
+	bool whole = *text >= '0' && *text <= '9';
+	int r = whole ? options_digits(text, unit, &text, &value) : 0;
 
 	if (r < 0)
 		return r;
-	if (*text == '.') {
-		text++;
-		if (!*text)
-			return -EINVAL;
-		for (; *text >= '0' && *text <= '9'; text++) {
+	/* Digits may be missing on one side of the point. */
+	if (*text == '.' && (whole || (text[1] >= '0' && text[1] <= '9'))) {
+		for (text++; *text >= '0' && *text <= '9'; text++) {
 			/* Digits past the ninth are less than a nanosecond. */
 			unit /= 10;
 			if (__builtin_add_overflow(value, (uint64_t)(*text - '0') * unit, &value))
 				return -ERANGE;
 		}
 	}
-	if (*text)
+	if (*text || text == begin)
 		return -EINVAL;
 	*ret = value;
 	return 0;
@@ -175,7 +175,7 @@ static const char *apply_duration(struct options *options, const char *value)
 	if (r == -ERANGE || (r == 0 && options->duration > DURATION_MAX))
 		return "is too long: at most 1000000000 seconds";
 	if (r < 0 || options->duration == 0)
-		return "must be a number of seconds above 0";
+		return "must be a number of seconds above 0, such as 10 or .5";
 	return NULL;
 }
 
@@ -186,7 +186,7 @@ static const char *apply_every(struct options *options, const char *value)
 	if (r == -ERANGE || (r == 0 && options->every > DURATION_MAX))
 		return "is too long: at most 1000000000 seconds";
 	if (r < 0 || options->every == 0)
-		return "must be a number of seconds above 0";
+		return "must be a number of seconds above 0, such as 10 or .5";
 	return NULL;
 }
 

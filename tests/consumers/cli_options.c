@@ -212,8 +212,16 @@ static void seconds(void **state)
 	assert_int_equal(value, 250000000);
 	assert_int_equal(options_seconds("1.0000000019", &value), 0);
 	assert_int_equal(value, 1000000001);
-	assert_int_equal(options_seconds("1.", &value), -EINVAL);
-	assert_int_equal(options_seconds(".5", &value), -EINVAL);
+	assert_int_equal(options_seconds(".5", &value), 0);
+	assert_int_equal(value, 500000000);
+	assert_int_equal(options_seconds("1.", &value), 0);
+	assert_int_equal(value, 1000000000);
+	assert_int_equal(options_seconds(".", &value), -EINVAL);
+	assert_int_equal(options_seconds("", &value), -EINVAL);
+	assert_int_equal(options_seconds("1.5.", &value), -EINVAL);
+	assert_int_equal(options_seconds("-.5", &value), -EINVAL);
+	assert_int_equal(options_seconds("+1", &value), -EINVAL);
+	assert_int_equal(options_seconds("1 ", &value), -EINVAL);
 	assert_int_equal(options_seconds("1e3", &value), -EINVAL);
 	assert_int_equal(options_seconds("18446744074", &value), -ERANGE);
 }
