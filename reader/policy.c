@@ -113,7 +113,8 @@ static int admit_members(const struct policy *policy, const struct policy_identi
 {
 	if (!policy->has_group)
 		return refuse(failure, identity,
-			"rule \"attach: root\": the session has no group, so only root may attach");
+			"rule \"attach: root\": the session has no group, so only root may attach; root makes one with "
+			"\"groupadd --system tracefan\", or names one with --group, and starts it again");
 	if (!in_group(identity, policy->group))
 		return refuse(failure, identity,
 			"rule \"attach: group\": only members of the session's group may attach; "

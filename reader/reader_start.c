@@ -318,8 +318,11 @@ int reader_start(struct reader *reader)
 	int r = identity_resolve(reader->options, &reader->router_uid, &reader->policy, &missing);
 
 	if (r < 0) {
-		if (r == -ENOENT)
-			log_error("no such user or group: %s", missing);
+		if (r == -ENOENT && missing == reader->options->group)
+			log_error("there is no group \"%s\": make it with \"groupadd --system %s\", or name another with --group",
+				missing, missing);
+		else if (r == -ENOENT)
+			log_error("there is no user \"%s\": name another with --router-user", missing);
 		else
 			log_error("looking up %s: %s", missing, strerror(-r));
 		reader->status = r == -ENOENT ? EXIT_USAGE : EXIT_FAILED;

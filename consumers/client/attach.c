@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -36,6 +38,30 @@ static bool session_name_valid(const char *name)
 	return i <= CONTROL_SESSION_MAX;
 }
 
+/* Which group the session is for, and what makes this user, or anybody, a member of it. */
+static int not_admitted(struct tfan *tfan, const char *directory, int error)
+{
+	const char *name = tfan->session_name;
+	struct group group, *found = NULL;
+	char number[16], room[4096];
+	struct stat st;
+
+	if (tfan->folder < 0 || fstatat(tfan->folder, "consumers.sock", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return failure_set(&tfan->failure, TFAN_NOT_PERMITTED, error, -1,
+			"not permitted to attach to session \"%s\" in %s: %s", name, directory, strerror(error));
+	if (!(st.st_mode & S_IRWXG))
+		return failure_set(&tfan->failure, TFAN_NOT_PERMITTED, error, -1,
+			"not permitted to attach to session \"%s\" in %s: it has no group, so only root may; have root make one with "
+			"\"groupadd --system tracefan\", or name one with --group or \"group =\", and start the session again",
+			name, directory);
+	(void)snprintf(number, sizeof(number), "%u", (unsigned int)st.st_gid);
+	(void)getgrgid_r(st.st_gid, &group, room, sizeof(room), &found);
+	return failure_set(&tfan->failure, TFAN_NOT_PERMITTED, error, -1,
+		"not permitted to attach to session \"%s\" in %s: it is for the members of group %s; become one with \"usermod -aG %s "
+		"USER\", by root, and log in again", name, directory, found ? found->gr_name : number,
+		found ? found->gr_name : number);
+}
+
 static int connect_failed(struct tfan *tfan, const char *directory, int error)
 {
 	const char *name = tfan->session_name;
@@ -53,9 +79,7 @@ static int connect_failed(struct tfan *tfan, const char *directory, int error)
 			directory, name);
 	case EACCES:
 	case EPERM:
-		return failure_set(&tfan->failure, TFAN_NOT_PERMITTED, error, -1,
-			"not permitted to attach to session \"%s\": its socket in %s/%s is for its group; "
-			"become a member of it", name, directory, name);
+		return not_admitted(tfan, directory, error);
 	default:
 		return failure_set(&tfan->failure, TFAN_FAILED, error, -1, "can't connect to session \"%s\" in %s: %s",
 			name, directory, strerror(error));

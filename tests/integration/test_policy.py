@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Four users under one policy: each gets exactly what its lines allow. The users are numbers that nobody has."""
 import contextlib
+import grp
 import os
 import pathlib
 import socket
@@ -384,6 +385,42 @@ limit user={DEVELOPER} probes=2 ring=8M
         for path in "/none", self.folder:
             result = harness.run([harness.program("tracefan-reader"), "--session", f"test-{os.getpid()}-bad", "--policy", path])
             self.check_ended(result, 2)
+
+
+class Groups(harness.TestCase):
+    """Who may not attach is told which group could, and what makes one."""
+
+    def attach(self, name):
+        tracefan = harness.staged(self.folder, "tracefan")
+        result = harness.run([tracefan, "trace", "--session", name, "-d", "0.05", "-e", EXEC], **harness.as_user(harness.USER_A))
+        self.check_ended(result, 3)
+        return result.err
+
+    def test_none(self):
+        with contextlib.suppress(KeyError):
+            grp.getgrnam("tracefan")
+            self.skipTest("this machine has the group tracefan")
+        name, tracefan = f"test-{os.getpid()}-bare", harness.program("tracefan")
+        self.check_ended(harness.run([tracefan, "session", "start", name]))
+        self.addCleanup(lambda: self.check_ended(harness.run([tracefan, "session", "stop", name])))
+        said = self.attach(name)
+        self.assertIn('it has no group, so only root may; have root make one with "groupadd --system tracefan"', said)
+        self.assertIn("--group", said)
+
+    def test_another(self):
+        session = harness.Session(self.folder)
+        name = session.group.gr_name
+        self.assertIn(f'for the members of group {name}; become one with "usermod -aG {name} USER"', self.attach(session.name))
+        self.assertEqual(session.stop(), (0, 0))
+
+    def test_one_that_is_not_there(self):
+        harness.require_tracefs()
+        reader = [harness.program("tracefan-reader"), "--session", "nosuch", "--directory", self.folder]
+        for option, said in ("--group", 'there is no group "no-such": make it with "groupadd --system no-such", or name another with --group'), \
+                ("--router-user", 'there is no user "no-such": name another with --router-user'):
+            result = harness.run([*reader, option, "no-such"])
+            self.check_ended(result, 2)
+            self.assertIn(said, result.err)
 
 
 if __name__ == "__main__":
