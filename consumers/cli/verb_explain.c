@@ -24,6 +24,14 @@ static const char *explain_kernel(const char *filter)
 	return strcmp(filter, "0") == 0 ? "nothing" : filter;
 }
 
+/* None is there for those who want every event, or while nobody wants any: this verb only asks. */
+static const char *explain_pushed(const char *pushed)
+{
+	if (!*pushed)
+		return "not shown, since other users' filters are in it";
+	return strcmp(pushed, "0") == 0 ? "no filter; explain itself traces nothing" : pushed;
+}
+
 static void explain_text(struct writer *writer, const char *name, const struct tfan_explanation *explanation)
 {
 	explain_line(writer, "", name);
@@ -33,8 +41,7 @@ static void explain_text(struct writer *writer, const char *name, const struct t
 	}
 	explain_line(writer, "  in the kernel:  ", explain_kernel(explanation->kernel));
 	explain_line(writer, "  in the router:  ", explanation->exact ? "nothing more" : explanation->router);
-	explain_line(writer, "  pushed now, for all consumers: ",
-		*explanation->pushed ? explain_kernel(explanation->pushed) : "not shown, since other users' filters are in it");
+	explain_line(writer, "  in the kernel now, for those who trace it: ", explain_pushed(explanation->pushed));
 }
 
 static void explain_string(struct writer *writer, const char *key, const char *text)

@@ -368,8 +368,8 @@ class Others(unittest.TestCase):
         r = run(*words)
         self.assertEqual((r.returncode, r.stderr), (0, b""))
         self.assertEqual(r.stdout.decode().splitlines(), [
-            "f", "  in the kernel:  pid == 1", "  in the router:  nothing more", "  pushed now, for all consumers: nothing",
-            "g", "  in the kernel:  nothing", "  in the router:  comm ~ \"a*\"", "  pushed now, for all consumers: nothing",
+            "f", "  in the kernel:  pid == 1", "  in the router:  nothing more", "  in the kernel now, for those who trace it: no filter; explain itself traces nothing",
+            "g", "  in the kernel:  nothing", "  in the router:  comm ~ \"a*\"", "  in the kernel now, for those who trace it: no filter; explain itself traces nothing",
             "h", "  no filter: every event is delivered"])
         r = run(*words, "-o", "json", "-f", "x\xff")
         self.assertEqual([(e["kind"], e["probe"], e["kernel"], e["exact"], as_bytes(e["router"]), e["pushed"]) for e in records(r.stdout)],

@@ -175,6 +175,24 @@ class Messages(harness.TestCase):
         self.assertIn(os.getpid(), {r["pid"] for r in result.records if r.get("state") == "file"})
 
 
+class Readme(harness.TestCase):
+    def test_the_first_traces(self):
+        """What a newcomer types shows what was opened and started, and not where in memory its name was."""
+        harness.require_file("uprobe_events", "uprobes")
+        text = (FIXTURES.parent.parent / "README.md").read_text()
+        section = re.search(r"^## A first trace.*?(?=^## )", text, re.M | re.S)[0]
+        commands = re.findall(r"^    (\./tracefan trace .* cat /etc/hostname)$", section, re.M)
+        self.assertEqual(len(commands), 2)
+        for command, shown in zip(commands, (r"filename=\S*/cat ", r"path=/etc/hostname$"), strict=True):
+            path = re.search(r"uprobe:([^:]+)", command)
+            if path and not os.path.exists(path[1]):
+                continue
+            result = harness.run(["sh", "-c", command], cwd=harness.BUILD)
+            self.check_ended(result)
+            self.assertRegex(result.out, re.compile(shown, re.M))
+            self.assertNotRegex(result.out, "(path|filename)=0x")
+
+
 class Policies(harness.TestCase):
     def start(self, lines):
         file = pathlib.Path(self.folder, "policy")
