@@ -404,16 +404,14 @@ static void json_summary_probe(struct writer *writer, const struct summary_probe
 
 void output_json_summary(struct writer *writer, const struct summary *summary)
 {
-	writer_text(writer, "{\"kind\":\"summary\",\"session\":");
+	writer_text(writer, "{\"kind\":\"summary\",\"session\":{");
 	if (summary->session_known) {
-		writer_char(writer, '{');
 		ledger_json_session(writer, &summary->session);
 		writer_number(writer, ",\"dropped\":", summary->session.dropped);
-		writer_char(writer, '}');
 	} else {
-		writer_text(writer, "null");
+		writer_text(writer, "\"committed\":null,\"decoded\":null,\"undecodable\":null,\"lost_kernel\":null,\"dropped\":null");
 	}
-	writer_text(writer, ",\"probes\":{");
+	writer_text(writer, "},\"probes\":{");
 	for (size_t i = 0; i < summary->count; i++) {
 		if (i > 0)
 			writer_char(writer, ',');

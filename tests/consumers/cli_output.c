@@ -459,7 +459,8 @@ static void summaries(void **state)
 		"session: 30 committed = 10 decoded + 1 undecodable + 19 lost in the kernel; dropped before they were committed: 2\n");
 	summary.session_known = false;
 	summary.count = 0;
-	check_summary(output_json_summary, &summary, "{\"kind\":\"summary\",\"session\":null,\"probes\":{}}\n");
+	check_summary(output_json_summary, &summary, "{\"kind\":\"summary\",\"session\":{\"committed\":null,\"decoded\":null,\"undecodable\":null,"
+		"\"lost_kernel\":null,\"dropped\":null},\"probes\":{}}\n");
 	check_summary(output_text_summary, &summary, "");
 }
 
