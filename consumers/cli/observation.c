@@ -248,6 +248,7 @@ static int observation_summarize(struct observation *o)
 		message("out of memory");
 		return EXIT_FAILED;
 	}
+	summary.only_busy = o->config->watch != NULL;
 	if (o->options->format == OPTIONS_JSON && !o->config->hidden) {
 		output_json_summary(&o->writer, &summary);
 	} else {

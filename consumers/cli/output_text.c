@@ -469,6 +469,14 @@ static void text_cell(struct writer *writer, bool known, uint64_t value, size_t 
 		writer_char(writer, '?');
 }
 
+/* What an observer has for whatever may come is nothing that its user asked for by name. */
+static bool text_summary_shows(const struct summary *summary, const struct summary_probe *probe)
+{
+	const struct tfan_ledger *ledger = &probe->ledger;
+
+	return !summary->only_busy || !probe->known || ledger->decoded || ledger->missed || (ledger->kept_known && ledger->kept_away);
+}
+
 static size_t text_summary_width(const struct summary *summary)
 {
 	size_t width = strlen("PROBE");
@@ -476,7 +484,8 @@ static size_t text_summary_width(const struct summary *summary)
 	for (size_t i = 0; i < summary->count; i++) {
 		size_t length = strlen(summary->probes[i].name);
 
-		width = length > width ? length : width;
+		if (length > width && text_summary_shows(summary, &summary->probes[i]))
+			width = length;
 	}
 	return width;
 }
@@ -500,7 +509,7 @@ static void text_summary_probe(struct writer *writer, const struct summary_probe
 
 void output_text_summary(struct writer *writer, const struct summary *summary)
 {
-	size_t width = text_summary_width(summary);
+	size_t width = text_summary_width(summary), idle = 0;
 
 	if (summary->count > 0) {
 		writer_text(writer, "PROBE");
@@ -508,8 +517,17 @@ void output_text_summary(struct writer *writer, const struct summary *summary)
 		writer_text(writer, "     DECODED   DELIVERED    FILTERED   LOST RING       SHOWN");
 		writer_end_line(writer);
 	}
-	for (size_t i = 0; i < summary->count; i++)
-		text_summary_probe(writer, &summary->probes[i], width, !summary->unshown);
+	for (size_t i = 0; i < summary->count; i++) {
+		if (text_summary_shows(summary, &summary->probes[i]))
+			text_summary_probe(writer, &summary->probes[i], width, !summary->unshown);
+		else
+			idle++;
+	}
+	if (idle > 0) {
+		writer_number(writer, "and ", idle);
+		writer_text(writer, idle == 1 ? " probe without an event" : " probes without an event");
+		writer_end_line(writer);
+	}
 	if (!summary->session_known)
 		return;
 	ledger_text_session(writer, "session: ", &summary->session);

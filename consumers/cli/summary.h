@@ -21,6 +21,7 @@ struct summary {
 	struct tfan_session_ledger session;
 	struct summary_probe *probes;
 	size_t count;
+	bool only_busy; /* in text, of the probes those that something became of */
 	bool unshown; /* writing failed: what is counted as shown may not have been written */
 };
 

@@ -457,7 +457,23 @@ static void summaries(void **state)
 		"b               3           3           0           0           3\n"
 		"c               ?           ?           ?           ?           5\n"
 		"session: 30 committed = 10 decoded + 1 undecodable + 19 lost in the kernel; dropped before they were committed: 2\n");
+	/* An observer's probes: its user asked for none of them by name. */
+	probes[0].ledger = (struct tfan_ledger){ 0 };
+	summary.only_busy = true;
+	check_summary(output_text_summary, &summary,
+		"PROBE     DECODED   DELIVERED    FILTERED   LOST RING       SHOWN\n"
+		"b               3           3           0           0           3\n"
+		"c               ?           ?           ?           ?           5\n"
+		"and 1 probe without an event\n"
+		"session: 30 committed = 10 decoded + 1 undecodable + 19 lost in the kernel; dropped before they were committed: 2\n");
+	probes[0].ledger = (struct tfan_ledger){ .kept_away = 1, .kept_known = true };
+	probes[1].ledger = (struct tfan_ledger){ .missed = 1 };
 	summary.session_known = false;
+	check_summary(output_text_summary, &summary,
+		"PROBE     DECODED   DELIVERED    FILTERED   LOST RING       SHOWN\n"
+		"a:b             0           0           0           0           6  kept away by the kernel: 1\n"
+		"b               0           0           0           0           3  missed by the kernel: 1\n"
+		"c               ?           ?           ?           ?           5\n");
 	summary.count = 0;
 	check_summary(output_json_summary, &summary, "{\"kind\":\"summary\",\"session\":{\"committed\":null,\"decoded\":null,\"undecodable\":null,"
 		"\"lost_kernel\":null,\"dropped\":null},\"probes\":{}}\n");
