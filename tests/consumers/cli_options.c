@@ -93,6 +93,10 @@ static void verbs_differ(void **state)
 	assert_int_equal(parse(&record, "-e a:b -o file", &options), 0);
 	assert_string_equal(options.file, "file");
 	options_release(&options);
+	assert_int_equal(parse(&record, "-e a:b -o file -n 5 -q", &options), 0);
+	assert_int_equal(options.count, 5);
+	assert_true(options.quiet);
+	options_release(&options);
 	assert_int_equal(parse(&replay, "-o json file", &options), 0);
 	assert_string_equal(options.file, "file");
 	assert_int_equal(options.format, OPTIONS_JSON);
@@ -142,7 +146,7 @@ static void mistakes_are_refused(void **state)
 		{ &trace, "-e a:b --text log" },
 		{ &record, "-e a:b" },
 		{ &record, "-o file" },
-		{ &record, "-e a:b -o file -n 5" },
+		{ &record, "-e a:b -o file --session s" },
 		{ &replay, "" },
 		{ &replay, "a b" },
 		{ &replay, "a -f x" },

@@ -110,6 +110,15 @@ class Recording(harness.TestCase):
         self.assertEqual([e["args"]["pid"] for e in result.of(EVENT)], list(range(FIRST, FIRST + 10)))
         self.assertNotIn("cut off", result.err)
 
+    def test_so_many_events(self):
+        """The command goes on to its end; what came before it was told to end is in the file."""
+        path = self.path("file")
+        result = self.record(path, "-n", "7", "-q", "-e", probe(20), "--", *numbers(20))
+        self.check_ended(result)
+        there = [e["args"]["pid"] for e in self.replay(path).of(EVENT)]
+        self.assertEqual(there, list(range(FIRST, FIRST + len(there))))
+        self.assertIn(len(there), range(7, 21))
+
     def test_stacks(self):
         """Those that lie in the recording, each with its event; nothing of this kernel or these processes is said of them."""
         path = self.path("file")
