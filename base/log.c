@@ -4,19 +4,48 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The one piece of process-wide state: a log has no caller that could hand it a context. */
 static struct {
 	const char *program;
 	enum log_level most;
-} log_state = { "tracefan", LOG_NOTE };
+	long long limit; /* bytes of the file that it goes to; 0: none */
+} log_state = { "tracefan", LOG_NOTE, 0 };
 
 void log_open(const char *program, enum log_level most)
 {
+	const char *limit = getenv(LOG_LIMIT);
+
 	log_state.program = program;
 	log_state.most = most;
+	log_state.limit = limit ? strtoll(limit, NULL, 10) : 0;
+}
+
+/* There is nobody to tell when it fails. */
+static void put(const char *line, size_t size)
+{
+	while (write(STDERR_FILENO, line, size) < 0 && errno == EINTR)
+		;
+}
+
+/* What consumers do is logged, too, and a daemon can't give its log another name: so one that is full begins anew. Of two
+ * daemons that find it full at once both may empty it. */
+static void keep_limit(size_t more)
+{
+	struct stat st;
+	char line[320];
+	int n;
+
+	if (log_state.limit <= 0 || fstat(STDERR_FILENO, &st) < 0 || !S_ISREG(st.st_mode) ||
+		(long long)st.st_size + (long long)more <= log_state.limit || ftruncate(STDERR_FILENO, 0) < 0)
+		return;
+	n = snprintf(line, sizeof(line), "%.200s: the log was full, at %lld bytes, and begins anew\n", log_state.program,
+		(long long)st.st_size);
+	put(line, (size_t)n);
 }
 
 /* Bytes that a terminal may take for a command: C0, DEL and both bytes of C1 in UTF-8 (c2 80 to c2 9f).
@@ -73,9 +102,8 @@ void log_write(enum log_level level, const char *format, ...)
 		n += sizeof(cut_mark) - 1;
 	}
 	line[n++] = '\n';
-	/* One write of at most PIPE_BUF bytes, so that the lines of several processes do not mix. There is
-	 * nobody to tell when it fails. */
-	while (write(STDERR_FILENO, line, n) < 0 && errno == EINTR)
-		;
+	keep_limit(n);
+	/* One write of at most PIPE_BUF bytes, so that the lines of several processes do not mix. */
+	put(line, n);
 	errno = saved;
 }

@@ -7,6 +7,9 @@
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTE, LOG_DEBUG };
 
+/* In the environment: how many bytes a file that standard error appends to may have before it is emptied. */
+#define LOG_LIMIT "TRACEFAN_LOG_LIMIT"
+
 /* Sets the name at the head of each line and the least important level that is still written.
  * `program` must outlive the process's last log line. Not thread-safe; call once at start. */
 void log_open(const char *program, enum log_level most);

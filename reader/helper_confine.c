@@ -32,7 +32,7 @@ static const struct confine_call helper_calls[] = {
 	{ "readlinkat", "executables, open files" },
 	{ "getdents64", "lists of processes, threads, descriptors" },
 	{ "memfd_create", "the blob for who asked" },
-	{ "ftruncate", "the same: what turned out to be somebody else's is taken back" },
+	{ "ftruncate", "the same: what turned out to be somebody else's is taken back; the log, when it is full" },
 	{ "lseek", "the same; folders" },
 	{ "fcntl", "seals; folders" },
 	{ "getrandom", "malloc(3)" },

@@ -41,7 +41,7 @@ static const struct confine_call reader_calls[] = {
 	{ "faccessat2", "the same, by other C libraries" },
 	{ "getdents64", "the list of instances" },
 	{ "memfd_create", "a blob for the router: formats, names, counts" },
-	{ "ftruncate", "the same" },
+	{ "ftruncate", "the same; the log, when it is full" },
 	{ "getrandom", "names that can't be guessed; malloc(3)" },
 	{ "unlinkat", "the session's sockets and folder at the end" },
 	{ "rmdir", "the instance at the end" },

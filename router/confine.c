@@ -30,7 +30,7 @@ static const struct confine_call router_calls[] = {
 	{ "newfstatat", "the same, by other C libraries" },
 	{ "fstatfs", "whether a received segment is of memory" },
 	{ "memfd_create", "rings and schemas for consumers" },
-	{ "ftruncate", "the same" },
+	{ "ftruncate", "the same; the log, when it is full" },
 	{ "pipe2", "wake-ups for consumers" },
 	{ "getrandom", "malloc(3)" },
 };

@@ -20,6 +20,8 @@
 
 /* Above any number that the child's fixed ones use, so that moving one can't overwrite another. */
 #define DAEMON_FD_FLOOR 16
+/* Bytes that a file of their messages may have (LOG_LIMIT of base/log.h), so that nobody fills the file system by it. */
+#define DAEMON_LOG_LIMIT "TRACEFAN_LOG_LIMIT=1048576"
 /* For one that is to be ready, when the user has had enough. */
 #define DAEMON_PATIENCE (20 * MONOTONIC_SECOND)
 
@@ -90,7 +92,8 @@ static int daemon_child_fds(const struct daemon_plan *plan, int *ret_failure)
 
 __attribute__((noreturn)) static void daemon_child(const struct daemon_plan *plan)
 {
-	char *const environment[] = { *plan->notify ? (char *)plan->notify : NULL, NULL };
+	char *const limit = plan->fds.errors >= 0 ? (char *)DAEMON_LOG_LIMIT : NULL;
+	char *const environment[] = { *plan->notify ? (char *)plan->notify : limit, *plan->notify ? limit : NULL, NULL };
 	int failure = plan->failure;
 	sigset_t none;
 	int error;

@@ -3,11 +3,14 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -71,6 +74,43 @@ static void escapes_control_characters(void **state)
 	/* CSI in its C1 form, which a UTF-8 terminal obeys. */
 	check_text("\xc2\x9b" "2J", "prog: \\xc2\\x9b2J\n");
 	check_text("\xc2", "prog: \xc2\n");
+}
+
+static off_t log_size(int fd)
+{
+	struct stat st;
+
+	assert_return_code(fstat(fd, &st), errno);
+	return st.st_size;
+}
+
+/* A file that nobody looks after: it is emptied, and that is told; without a limit it grows. */
+static void a_full_file_begins_anew(void **state)
+{
+	int file = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600), old = dup(STDERR_FILENO);
+	char text[4096] = "";
+
+	(void)state;
+	assert_true(file >= 0 && old >= 0);
+	assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
+	(void)setenv(LOG_LIMIT, "1000", 1);
+	log_open("prog", LOG_NOTE);
+	for (int i = 0; i < 100; i++) {
+		log_note("line %d", i);
+		assert_in_range(log_size(file), 1, 1000);
+	}
+	assert_true(pread(file, text, sizeof(text) - 1, 0) > 0);
+	(void)unsetenv(LOG_LIMIT);
+	log_open("prog", LOG_NOTE);
+	for (int i = 0; i < 200; i++)
+		log_note("line %d", i);
+	(void)dup2(old, STDERR_FILENO);
+	(void)close(old);
+	assert_true(log_size(file) > 2000);
+	(void)close(file);
+	assert_int_equal(strncmp(text, "prog: the log was full, at ", 27), 0);
+	assert_non_null(strstr(text, " bytes, and begins anew\nprog: line "));
+	assert_string_equal(text + strlen(text) - 14, "prog: line 99\n");
 }
 
 static void names_levels_and_obeys_the_limit(void **state)
@@ -143,6 +183,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(escapes_control_characters),
+		cmocka_unit_test(a_full_file_begins_anew),
 		cmocka_unit_test(names_levels_and_obeys_the_limit),
 		cmocka_unit_test(marks_what_it_cuts),
 		cmocka_unit_test(keeps_errno),

@@ -118,6 +118,19 @@ class Deployment(harness.TestCase):
         self.check_ended(result, 3)
         self.assertIn("chmod go-w", result.err)
 
+    def test_a_full_log(self):
+        """The confined reader empties it: what consumers and others do is logged, too."""
+        self.check_ended(self.start(f"[session]\ngroup = {self.group.gr_name}\n"))
+        self.addCleanup(self.act, "stop")
+        log = self.directory / f"{self.name}.log"
+        with log.open("a") as file:
+            file.write("x" * ((1 << 20) - file.tell()))
+        router = harness.run([harness.program("tracefan-router"), "--session", self.name, "--directory", self.directory])
+        self.assertNotEqual(router.status, 0)
+        lines = log.read_text().splitlines()
+        self.assertEqual(lines[0], "tracefan-reader: the log was full, at 1048576 bytes, and begins anew")
+        self.assertIn("connected as a second router", lines[1])
+
     def test_modes_whatever_the_umask(self):
         for umask in (0o000, 0o077):
             with self.subTest(umask=umask):
