@@ -77,6 +77,32 @@ int ledger_kernel_parse(const void *blob, size_t size, struct ledger_kernel *ret
 	return 0;
 }
 
+/* Adds to *before what it lacks to `least`. Returns whether it lacked anything. */
+static bool make_up(uint64_t *before, uint64_t now, uint64_t least)
+{
+	const bool lacks = now + *before < least;
+
+	if (lacks)
+		*before = least - now;
+	return lacks;
+}
+
+bool ledger_counts_take(struct ledger_counts *counts, uint64_t known, struct ledger_kernel *kernel)
+{
+	struct ledger_kernel *before = &counts->before;
+	const struct ledger_kernel *last = &counts->last;
+	const bool read = make_up(&before->read, kernel->read, known > last->read ? known : last->read);
+	const bool overrun = make_up(&before->overrun, kernel->overrun, last->overrun);
+	const bool dropped = make_up(&before->dropped, kernel->dropped, last->dropped);
+
+	kernel->read += before->read;
+	kernel->overrun += before->overrun;
+	kernel->dropped += before->dropped;
+	counts->last = *kernel;
+	counts->cleared += read || overrun || dropped;
+	return read || overrun || dropped;
+}
+
 /* The last `count` blank-separated words of a line, the last first. Returns how many there are. */
 static size_t last_words(const char *line, const char *end, struct ledger_word *words, size_t count)
 {

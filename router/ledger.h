@@ -2,6 +2,7 @@
 #ifndef TRACEFAN_ROUTER_LEDGER_H
 #define TRACEFAN_ROUTER_LEDGER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,18 @@ struct ledger_kernel {
 
 /* Adds up every FACT_STATS of an account blob (shm/control_abi.h). Returns 0 or -EBADMSG. */
 int ledger_kernel_parse(const void *blob, size_t size, struct ledger_kernel *ret);
+
+/* The kernel's counts from account to account. They only grow, unless somebody clears the buffers of the instance, which
+ * sets them to 0: then what had been counted before is known in part. */
+struct ledger_counts {
+	struct ledger_kernel before; /* of what the kernel has forgotten, so much at least */
+	struct ledger_kernel last;   /* as of the last account, with `before` */
+	uint32_t cleared;            /* how often that has been found */
+};
+
+/* Adds to `kernel` what it has forgotten; `known` events are accounted for that it must have counted as read. Returns whether
+ * it has forgotten more since the last account. */
+bool ledger_counts_take(struct ledger_counts *counts, uint64_t known, struct ledger_kernel *kernel);
 
 /* What the kernel counted for one dynamic probe, before filters. */
 struct ledger_probe {

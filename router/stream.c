@@ -147,6 +147,7 @@ int stream_init(struct router *router)
 		return -ENOMEM;
 	router->stream.counters = pool_reader_counters(&router->pool);
 	router->stream.told_lost = router->stream.counters.told_lost;
+	router->stream.accounted = router->stream.counters.decoded ? 0 : router_now();
 	router->fanout.decoded = router->stream.counters.decoded;
 	router->fanout.undecodable = router->stream.counters.undecodable;
 	text_join_init(&router->stream.text);
@@ -280,13 +281,13 @@ static bool is_foreign(const struct router *router)
 }
 
 /* How many there were, if any, is known to nobody: the kernel forgot its counts with them. */
-static void take_cleared(struct router *router, const struct pool_entry *entry)
+void stream_cleared(struct router *router, uint64_t from, uint64_t to)
 {
-	state_doubt(router, entry->time);
+	state_doubt(router, to);
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		if (c->state != CONSUMER_READY)
 			continue;
-		outlet_lost(&c->outlet, LOST_KERNEL, RECORD_CPU_NONE, LOST_COUNT_UNKNOWN, entry->value, entry->time);
+		outlet_lost(&c->outlet, LOST_KERNEL, RECORD_CPU_NONE, LOST_COUNT_UNKNOWN, from, to);
 		fanout_touch(&router->fanout, &c->outlet);
 	}
 }
@@ -373,7 +374,7 @@ static void take_entry(struct router *router, const struct pool_entry *entry)
 		take_end(router, entry);
 		break;
 	case POOL_CLEARED:
-		take_cleared(router, entry);
+		stream_cleared(router, entry->value, entry->time);
 		break;
 	}
 }

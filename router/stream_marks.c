@@ -45,6 +45,23 @@ static void account_tell(struct router *router, struct stream_mark *done)
 		consumer_accounted(router, done->consumer, done->consumer_cookie, &done->session);
 }
 
+/* Nobody but the reader is to write to the session's instance, but who is root can. A router that comes after another one finds,
+ * and tells, once more what that one had found. */
+static void compare_counts(struct router *router, struct stream_mark *mark)
+{
+	struct stream *stream = &router->stream;
+	const uint64_t known = mark->decoded + mark->undecodable + stream->counters.lost_reader, now = router_now();
+
+	if (ledger_counts_take(&stream->counts, known, &mark->kernel)) {
+		log_warning("somebody else cleared the buffers of the session's instance: nobody knows how many events are lost");
+		stream_cleared(router, stream->accounted, now);
+	}
+	stream->accounted = now;
+	stream->lost = mark->kernel.overrun + mark->kernel.dropped + mark->undecodable + stream->counters.lost_reader +
+		stream->counts.cleared;
+	mark->kept.lost = stream->lost;
+}
+
 /* Both sides of an account are there. What the kernel kept away shows when what it had recorded by then is told. */
 static void account_settle(struct router *router, struct stream_mark *mark)
 {
@@ -52,6 +69,8 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 
 	if (!mark->seen || !mark->answered)
 		return;
+	if (!router_recorded(router))
+		compare_counts(router, mark);
 	done = *mark;
 	mark_remove(&router->stream, mark);
 	if (done.kind == MARK_LOOK) {
@@ -72,6 +91,7 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 		.dropped = done.kernel.dropped,
 		.unrecorded = router->recorder.unrecorded,
 		.recording_error = (uint32_t)-router->recorder.error,
+		.cleared = router->stream.counts.cleared > 0,
 	};
 	done.kind = MARK_TOLD;
 	if (done.kept.count && !router->ending && !router->stream.over && mark_send(router, done) == 0)
@@ -171,9 +191,6 @@ static int read_counts(struct router *router, struct stream_mark *mark, const vo
 		r = ledger_probes_parse(blob, size, take_profile, &profile);
 	if (r == 0)
 		r = profile.error;
-	router->stream.lost = mark->kernel.overrun + mark->kernel.dropped + router->fanout.undecodable +
-		router->stream.counters.lost_reader;
-	mark->kept.lost = router->stream.lost;
 	return r;
 }
 

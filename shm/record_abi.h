@@ -154,7 +154,7 @@ struct ledger_session {
 	uint64_t dropped; /* the kernel refused to write (no room, or recursion): never committed */
 	uint64_t unrecorded;      /* of `decoded`, those that a recording should hold and doesn't; LEDGER_UNKNOWN */
 	uint32_t recording_error; /* why: an errno; 0: all is recorded that should be */
-	uint32_t reserved;
+	uint32_t cleared; /* 1: somebody else cleared the kernel's buffers and counts: of committed, lost_kernel and dropped, so much at least */
 };
 _Static_assert(sizeof(struct ledger_session) == 56, "session ledger");
 

@@ -151,6 +151,7 @@ static int observation_enable(struct observation *o, bool enabled)
 /* A replay that was stopped before its end has no rest that anybody wants. */
 static void observation_take_rest(struct observation *o)
 {
+	struct tfan_session_ledger ledger;
 	int status;
 
 	if (o->intake.over || attachment_replays(&o->attachment))
@@ -171,7 +172,10 @@ static void observation_take_rest(struct observation *o)
 	o->intake.status = worse(o->intake.status, status);
 	if (o->attachment.unanswered)
 		return;
-	if (tfan_flush(o->attachment.tfan) < 0) {
+	/* That the kernel's counts are looked at makes the session tell, before the rest, of losses that only they show. Where they
+	 * can't be had now the summary says so. */
+	status = tfan_session_ledger(o->attachment.tfan, &ledger);
+	if ((status < 0 && status != -EAGAIN) || tfan_flush(o->attachment.tfan) < 0) {
 		o->intake.status = worse(o->intake.status, message_failure(tfan_failure(o->attachment.tfan), NULL));
 		return;
 	}

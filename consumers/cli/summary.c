@@ -62,7 +62,7 @@ void summary_release(struct summary *summary)
 
 bool summary_lost(const struct summary *summary, bool session)
 {
-	if (session && summary->session_known && (summary->session.lost_kernel || summary->session.undecodable))
+	if (session && summary->session_known && (summary->session.lost_kernel || summary->session.undecodable || summary->session.cleared))
 		return true;
 	for (size_t i = 0; i < summary->count; i++) {
 		if (summary->probes[i].known && summary->probes[i].ledger.lost_ring)

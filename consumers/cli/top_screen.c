@@ -24,8 +24,8 @@ void top_screen_show(const struct top *top)
 	const struct tfan_session_ledger *session = &top->session;
 
 	(void)erase();
-	(void)mvprintw(0, 0, "session: %" PRIu64 " committed, %" PRIu64 " lost in the kernel, %" PRIu64 " undecodable    q: quit",
-		session->committed, session->lost_kernel, session->undecodable);
+	(void)mvprintw(0, 0, "session: %s%" PRIu64 " committed, %" PRIu64 " lost in the kernel, %" PRIu64 " undecodable    q: quit",
+		session->cleared ? "at least " : "", session->committed, session->lost_kernel, session->undecodable);
 	(void)attron(A_REVERSE);
 	(void)mvprintw(2, 0, "%12s %14s %14s %14s %12s  %-30s", "EVENTS/S", "DECODED", "DELIVERED", "FILTERED", "LOST RING", "PROBE");
 	(void)attroff(A_REVERSE);

@@ -227,6 +227,7 @@ static void ledger_from(const struct ledger_session *from, const struct ledger_k
 		.recording_error = -(int)from->recording_error,
 		.unrecorded_known = from->unrecorded != LEDGER_UNKNOWN,
 		.unrecorded = from->unrecorded != LEDGER_UNKNOWN ? from->unrecorded : 0,
+		.cleared = from->cleared,
 	};
 }
 

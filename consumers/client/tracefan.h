@@ -161,6 +161,8 @@ struct tfan_session_ledger {
 	int recording_error;  /* -errno: why the router's recording of the session goes on no more; 0: none does, or it does */
 	bool unrecorded_known;
 	uint64_t unrecorded;  /* of `decoded`, those that are not in it */
+	bool cleared;         /* somebody else cleared the kernel's buffers and with them its counts: committed, lost_kernel and dropped are
+			       * so much at least */
 };
 /* committed = decoded + undecodable + lost_kernel. After the end of the session: its last ledger, without what was
  * kept away. TFAN_MISSING: the session's reader is dead, so the kernel's counts can't be had. */

@@ -65,6 +65,36 @@ static void test_refuses_a_cut_blob(void **state)
 	assert_int_equal(kernel.read, 0);
 }
 
+static struct ledger_kernel taken(struct ledger_counts *counts, uint64_t known, struct ledger_kernel kernel, bool cleared)
+{
+	assert_int_equal(ledger_counts_take(counts, known, &kernel), cleared);
+	return kernel;
+}
+
+/* What the kernel has forgotten is found by what came and by what it said before, told once, and kept. */
+static void test_counts_that_go_back(void **state)
+{
+	struct ledger_counts counts = { 0 };
+	struct ledger_kernel kernel;
+
+	(void)state;
+	kernel = taken(&counts, 100, (struct ledger_kernel){ .read = 100, .overrun = 7, .dropped = 2 }, false);
+	assert_int_equal(kernel.read, 100);
+	/* A reader that died took 5 with it. */
+	(void)taken(&counts, 100, (struct ledger_kernel){ .read = 105, .overrun = 7, .dropped = 2 }, false);
+	kernel = taken(&counts, 120, (struct ledger_kernel){ .read = 15 }, true);
+	assert_int_equal(kernel.read, 120);
+	assert_int_equal(kernel.overrun, 7);
+	assert_int_equal(kernel.dropped, 2);
+	kernel = taken(&counts, 130, (struct ledger_kernel){ .read = 25, .overrun = 1 }, false);
+	assert_int_equal(kernel.read, 130);
+	assert_int_equal(kernel.overrun, 8);
+	/* Of the overrun alone it shows, too. */
+	kernel = taken(&counts, 130, (struct ledger_kernel){ .read = 25 }, true);
+	assert_int_equal(kernel.overrun, 8);
+	assert_int_equal(counts.cleared, 2);
+}
+
 struct seen {
 	unsigned int count;
 	struct ledger_probe probes[8];
@@ -106,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_adds_up_all_cpus),
 		cmocka_unit_test(test_refuses_a_cut_blob),
+		cmocka_unit_test(test_counts_that_go_back),
 		cmocka_unit_test(test_reads_profiles_from_the_end_of_the_line),
 	};
 
