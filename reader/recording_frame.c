@@ -1,6 +1,7 @@
 #include "reader/recording_frame.h"
 
 #include "base/checked.h"
+#include "shm/recording_sum.h"
 
 #include <errno.h>
 #include <string.h>
@@ -26,6 +27,8 @@ static bool magic_nearly(uint64_t magic)
 /* What no tracefan writes. */
 static const char *header_damage(const struct recording_header *header)
 {
+	if (header->sum && header->sum != recording_sum_header(header))
+		return "the header is not what was written";
 	if (header->source != SOURCE_RAW && header->source != SOURCE_TEXT)
 		return "the header names no source";
 	if (!header->subbuf_size || header->subbuf_size > POOL_SLOT_SIZE_MAX)
@@ -69,7 +72,9 @@ int recording_frame_check(const struct recording_frame *frame, uint64_t left, ui
 {
 	if (left < sizeof(*frame))
 		return -ENODATA;
-	if (!frame->kind || frame->kind > FRAME_KIND_MAX || frame->flags & ~(uint32_t)FRAME_INCOMPATIBLE)
+	if (!frame->kind || frame->kind > FRAME_KIND_MAX || frame->flags & ~(FRAME_INCOMPATIBLE | FRAME_SUMMED))
+		return -EBADMSG;
+	if (!(frame->flags & FRAME_SUMMED) && recording_sum_of(frame))
 		return -EBADMSG;
 	if (!recording_frame_known(frame) && frame->flags & FRAME_INCOMPATIBLE)
 		return -EOPNOTSUPP;

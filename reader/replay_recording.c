@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "reader/recording_frame.h"
 #include "shm/recording_abi.h"
+#include "shm/recording_sum.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +24,8 @@ struct recording {
 	uint64_t end; /* where what can be replayed ends */
 	/* Frames of unknown kinds, and where the first of them is. */
 	uint64_t unknown, unknown_at;
+	uint8_t *bytes; /* of the frame that is looked at; gone once all were */
+	size_t room;
 };
 
 /* The frame at `at`, which then moves behind it. Returns 1, 0 at the end, -ENODATA where the file was cut off, or another
@@ -119,22 +122,48 @@ static int take_frame(struct recording *recording, const struct recording_frame 
 	}
 }
 
+/* Whether the frame up to `end` is as it was written. */
+static int check_sum(struct recording *recording, const struct recording_frame *frame, uint64_t payload, uint64_t end)
+{
+	size_t size = (size_t)(end - payload);
+	uint8_t *more;
+	int r;
+
+	if (!(frame->flags & FRAME_SUMMED))
+		return 0;
+	if (size > BLOB_MAX)
+		return -EFBIG;
+	if (size > recording->room) {
+		more = realloc(recording->bytes, size);
+		if (!more)
+			return -ENOMEM;
+		recording->bytes = more;
+		recording->room = size;
+	}
+	r = replay_read(recording->fd, payload, recording->bytes, size);
+	if (r < 0)
+		return r;
+	return recording_sum_frame(frame, recording->bytes, size) == recording_sum_of(frame) ? 0 : -EILSEQ;
+}
+
 /* Looks at every frame, and takes all but the entries, which are read as they are played. Returns 0; or what is wrong
  * from recording->end on, as next_frame(). */
 static int survey(struct recording *recording)
 {
 	uint64_t at = sizeof(struct recording_header), payload = 0;
 	struct recording_frame frame;
+	bool last;
 	int r;
 
 	do {
 		recording->end = at;
 		r = next_frame(recording, &at, &frame, &payload);
-		if (r == 1)
+		last = r == 0;
+		if (r >= 0)
+			r = check_sum(recording, &frame, payload, at);
+		if (r == 0 && !last)
 			r = take_frame(recording, &frame, payload);
-		else if (r == 0)
-			return 0;
-	} while (r == 0);
+	} while (r == 0 && !last);
 	return r;
 }
 
@@ -209,6 +238,8 @@ static const char *damage(int error)
 		return "it was cut off, or a size there is wrong";
 	case -EOPNOTSUPP:
 		return "only a newer tracefan can read what is there";
+	case -EILSEQ:
+		return "what is there is not what was written";
 	case -EBADMSG:
 		return "what is there is no part of a recording";
 	default:
@@ -220,6 +251,8 @@ static int read_frames(struct recording *recording, const char *path)
 {
 	int r = survey(recording);
 
+	free(recording->bytes);
+	recording->bytes = NULL;
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {

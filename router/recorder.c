@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "router/page.h"
 #include "shm/recording_abi.h"
+#include "shm/recording_sum.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -123,19 +124,19 @@ static uint8_t *append(uint8_t *place, const void *bytes, size_t size)
 /* False: it did not get in. */
 static bool put_frame(struct recorder *recorder, uint32_t kind, const void *head, size_t head_size, const void *body, size_t body_size)
 {
-	struct recording_frame frame = { .kind = kind, .size = head_size + body_size };
-	size_t padding = align_up(frame.size, RECORDING_ALIGN) - frame.size;
-	uint8_t *place;
+	struct recording_frame frame = { .kind = kind, .flags = FRAME_SUMMED, .size = head_size + body_size };
+	size_t whole = align_up(frame.size, RECORDING_ALIGN);
+	uint8_t *place, *payload;
 
 	if (recorder->fd < 0)
 		return true;
-	place = room(recorder, sizeof(frame) + frame.size + padding);
+	place = room(recorder, sizeof(frame) + whole);
 	if (!place)
 		return false;
-	place = append(place, &frame, sizeof(frame));
-	place = append(place, head, head_size);
-	place = append(place, body, body_size);
-	memset(place, 0, padding);
+	payload = place + sizeof(frame);
+	memset(append(append(payload, head, head_size), body, body_size), 0, whole - frame.size);
+	recording_sum_set(&frame, recording_sum_frame(&frame, payload, whole));
+	memcpy(place, &frame, sizeof(frame));
 	return true;
 }
 
@@ -166,6 +167,7 @@ void recorder_begin(struct recorder *recorder, const struct control_router_welco
 	memcpy(header.session, welcome->session, sizeof(header.session));
 	memcpy(header.group, welcome->group, sizeof(header.group));
 	memcpy(header.tag, welcome->tag, sizeof(header.tag));
+	header.sum = recording_sum_header(&header);
 	place = room(recorder, sizeof(header));
 	if (!place)
 		return;

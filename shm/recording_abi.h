@@ -42,7 +42,7 @@ struct recording_header {
 	char session[CONTROL_NAME_MAX];
 	char group[CONTROL_NAME_MAX]; /* as in struct control_router_welcome */
 	char tag[CONTROL_NAME_MAX];   /* as in struct control_router_welcome: the text parser needs it */
-	uint8_t reserved2[8];
+	uint64_t sum; /* of the header (shm/recording_sum.h); 0: none */
 };
 _Static_assert(sizeof(struct recording_header) == 256, "recording header");
 
@@ -59,11 +59,13 @@ enum recording_frame_kind {
 
 enum recording_frame_flag {
 	FRAME_INCOMPATIBLE = 1 << 0, /* who doesn't know the kind must refuse the file */
+	FRAME_SUMMED = 1 << 1,       /* `sum` is one; otherwise it is 0 */
 };
 
 struct recording_frame {
 	uint32_t kind;  /* enum recording_frame_kind */
-	uint32_t flags; /* enum recording_frame_flag */
+	uint8_t flags;  /* enum recording_frame_flag */
+	uint8_t sum[3]; /* of head, payload and padding (shm/recording_sum.h) */
 	uint64_t size;  /* of the payload that follows, without the padding to RECORDING_ALIGN */
 };
 _Static_assert(sizeof(struct recording_frame) == 16, "recording frame");

@@ -3,6 +3,7 @@
 happens when they take no more."""
 import os
 import pathlib
+import random
 import re
 import subprocess
 
@@ -110,6 +111,26 @@ class Recording(harness.TestCase):
         self.assertEqual([e["args"]["pid"] for e in result.of(EVENT)], list(range(FIRST, FIRST + 10)))
         self.assertNotIn("cut off", result.err)
 
+    def test_any_byte_that_is_another(self):
+        """Wherever it is: the place that is told is of the part that it lies in, and what stands before that is shown."""
+        path, damaged = self.path("file"), self.path("damaged")
+        self.check_ended(self.record(path, "--interval", "1", "-e", probe(200), "--", *numbers(200)))
+        whole, shown = path.read_bytes(), [e["args"]["pid"] for e in self.replay(path).of(EVENT)]
+        starts = self.starts(whole)
+        picks = random.Random(1)
+        for at in (20, 100, 200, *(picks.randrange(256, len(whole)) for _ in range(30))):
+            with self.subTest(at=at):
+                other = bytearray(whole)
+                other[at] ^= 1 << picks.randrange(8)
+                damaged.write_bytes(other)
+                result = harness.run([harness.program("tracefan"), "replay", damaged, "-o", "json"])
+                self.check_ended(result, 1)
+                told = int(re.search(r"the recording is damaged at offset (\d+)", result.err)[1])
+                self.assertEqual(told, max(start for start in starts if start <= at))
+                if at >= 256:
+                    there = [e["args"]["pid"] for e in result.of(EVENT)]
+                    self.assertEqual(there, shown[:len(there)])
+
     def test_so_many_events(self):
         """The command goes on to its end; what came before it was told to end is in the file."""
         path = self.path("file")
@@ -152,6 +173,15 @@ class Recording(harness.TestCase):
         # A sub-buffer's header, its events, and the count of lost ones.
         for page in entries:
             self.assertLessEqual(len(page), 16 + (int.from_bytes(page[8:12], "little") & (1 << 27) - 1) + 8)
+
+    @staticmethod
+    def starts(recording):
+        """Of the header and of all frames."""
+        at, found = 256, [0]
+        while at < len(recording):
+            found.append(at)
+            at += 16 + (int.from_bytes(recording[at + 8:at + 16], "little") + 7) // 8 * 8
+        return found
 
     @staticmethod
     def entries(recording):

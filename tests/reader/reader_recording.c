@@ -1,6 +1,7 @@
 /* What stands in a recording or a page's head, however it came there. */
 #include "reader/page_head.h"
 #include "reader/recording_frame.h"
+#include "shm/recording_sum.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -65,6 +66,12 @@ static void test_header(void **state)
 	header.magic = UINT64_C(0x46454c457f020101);
 	assert_non_null(strstr(refused(&header, &damaged), "not a tracefan recording"));
 	assert_false(damaged);
+	header = good_header();
+	header.sum = recording_sum_header(&header);
+	assert_null(refused(&header, &damaged));
+	header.group[3] ^= 1;
+	assert_non_null(refused(&header, &damaged));
+	assert_true(damaged);
 	/* Cut off behind its mark, and in it. */
 	for (size_t size = 5; size < sizeof(header); size++) {
 		struct recording_header whole = good_header();
@@ -100,8 +107,13 @@ static void test_frames(void **state)
 	assert_int_equal(recording_frame_check(&frame, 1000, &size), -EOPNOTSUPP);
 	frame.kind = FRAME_NAMES;
 	assert_int_equal(recording_frame_check(&frame, 1000, &size), 0);
-	frame.flags = 2;
+	frame.flags = 4;
 	assert_int_equal(recording_frame_check(&frame, 1000, &size), -EBADMSG);
+	frame.flags = 0;
+	frame.sum[1] = 1;
+	assert_int_equal(recording_frame_check(&frame, 1000, &size), -EBADMSG);
+	frame.flags = FRAME_SUMMED;
+	assert_int_equal(recording_frame_check(&frame, 1000, &size), 0);
 	frame = (struct recording_frame){ .kind = 0 };
 	assert_int_equal(recording_frame_check(&frame, 1000, &size), -EBADMSG);
 	frame.kind = FRAME_ENTRY | 1 << 16;
@@ -112,6 +124,32 @@ static void test_frames(void **state)
 	assert_int_equal(recording_frame_check(&frame, sizeof(frame) + 1, &size), -EBADMSG);
 	frame.size = 1;
 	assert_int_equal(recording_frame_check(&frame, sizeof(frame), &size), -EBADMSG);
+}
+
+/* Each bit of a frame changes its sum, wherever it is in the lanes. */
+static void test_sums(void **state)
+{
+	struct recording_frame frame = { .kind = FRAME_ENTRY, .flags = FRAME_SUMMED };
+	uint8_t payload[104];
+	uint32_t sum;
+
+	(void)state;
+	for (size_t size = 0; size <= sizeof(payload); size += 8) {
+		memset(payload, 0x5a, sizeof(payload));
+		frame.size = size;
+		sum = recording_sum_frame(&frame, payload, size);
+		recording_sum_set(&frame, sum);
+		assert_int_equal(recording_sum_of(&frame), sum);
+		assert_int_equal(recording_sum_frame(&frame, payload, size), sum);
+		for (size_t bit = 0; bit < 8 * size; bit++) {
+			payload[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			assert_int_not_equal(recording_sum_frame(&frame, payload, size), sum);
+			payload[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		}
+		frame.kind ^= 1;
+		assert_int_not_equal(recording_sum_frame(&frame, payload, size), sum);
+		frame.kind ^= 1;
+	}
 }
 
 static void test_entries(void **state)
@@ -208,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_header),
 		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_entries),
 		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_page_heads),
