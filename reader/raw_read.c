@@ -120,16 +120,17 @@ static void settle(struct raw_cpu *cpu, uint32_t index, uint32_t slot, int resul
 		cpu->ready = false;
 	if (result == (int)raw->subbuf_size || result == -ECANCELED || result == -EAGAIN)
 		return;
-	cpu->stalled = true;
-	/* Not empty, and nothing to be had: an event that is reserved and not committed yet. The
-	 * next sweep looks again. */
-	if (result == 0)
-		return;
+	/* There is nothing that could come of another look. */
 	if (result == -ENODEV) {
 		cpu->offline = true;
 		cpu->ready = false;
 		return;
 	}
+	cpu->stalled = true;
+	/* Not empty, and nothing to be had: an event that is reserved and not committed yet. The
+	 * next sweep looks again. */
+	if (result == 0)
+		return;
 	if (cpu->told)
 		return;
 	cpu->told = true;

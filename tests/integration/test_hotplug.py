@@ -55,6 +55,29 @@ class Hotplug(harness.TestCase):
         seen = [(e["args"]["pid"], e["cpu"]) for e in result.of(NAME) if e["args"]["pid"] in numbers]
         self.assertEqual(seen, [(n, (n - first) // 100 % 2) for n in numbers])
 
+    def check_absent(self, source):
+        """One that stays away is no reason to wait for its events: neither at the end, nor after a burst."""
+        SWITCH.write_text("0")
+        gate = harness.Gate(self.folder, source)
+        self.addCleanup(gate.close)
+        process = harness.Process([harness.program("tracefan"), "trace", "-s", source, "-e", f"tracepoint:{NAME}", "-o",
+                                   "json", "--", *gate.words])
+        gate.wait(process)
+        first = 1 << 28
+        subprocess.run([harness.program("workload_numbers"), "0", str(first), "20000"], check=True)
+        gate.open()
+        result = process.wait()
+        self.check_ended(result)
+        self.assertNotIn("is lost", result.err)
+        self.check_balance(result)
+        self.check_no_loss(result)
+
+    def test_raw_without_one(self):
+        self.check_absent("raw")
+
+    def test_text_without_one(self):
+        self.check_absent("text")
+
     def test_raw(self):
         self.check("raw")
 

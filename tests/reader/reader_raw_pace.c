@@ -1,6 +1,7 @@
 /* When the raw source looks next, by a clock of the test's own: FIFOs stand for the CPUs' files. */
 #include "reader/raw.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,6 +30,17 @@ struct bench {
 };
 
 static uint64_t now; /* what the clock says */
+static int absent = -1; /* the file of a CPU that has never been online */
+
+ssize_t __real_read(int fd, void *data, size_t size);
+ssize_t __wrap_read(int fd, void *data, size_t size);
+ssize_t __wrap_read(int fd, void *data, size_t size)
+{
+	if (fd != absent)
+		return __real_read(fd, data, size);
+	errno = ENODEV;
+	return -1;
+}
 
 uint64_t __wrap_loop_now(void);
 uint64_t __wrap_loop_now(void)
@@ -71,6 +83,7 @@ static int set_up(void **state)
 	for (unsigned int i = 0; i < CPUS; i++) {
 		bench->ends[i] = open(path_of(bench, i, "/trace_pipe_raw"), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 		assert_true(bench->ends[i] >= 0);
+		assert_true(fcntl(bench->ends[i], F_SETPIPE_SZ, SLOTS * SUBBUF) >= 0);
 	}
 	*state = bench;
 	return 0;
@@ -95,13 +108,18 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Ten sub-buffers of each CPU, more than a sweep moves that is no load. */
-static void put_much(const struct bench *bench)
+/* Twenty sub-buffers of the CPUs below `cpus`, more than a sweep moves that is no load. */
+static void put_much_of(const struct bench *bench, unsigned int cpus)
 {
 	uint8_t bytes[SUBBUF] = { 0 };
 
-	for (unsigned int i = 0; i < 10 * CPUS; i++)
-		assert_int_equal(write(bench->ends[i % CPUS], bytes, sizeof(bytes)), SUBBUF);
+	for (unsigned int i = 0; i < 20; i++)
+		assert_int_equal(write(bench->ends[i % cpus], bytes, sizeof(bytes)), SUBBUF);
+}
+
+static void put_much(const struct bench *bench)
+{
+	put_much_of(bench, CPUS);
 }
 
 /* As if a CPU's file had woken the reader, or its deadline had. Returns how long it sleeps at the most. */
@@ -146,12 +164,32 @@ static void test_nothing_for_an_interval_ends_the_load(void **state)
 	assert_false(((struct raw *)bench->source)->loaded);
 }
 
+/* One that isn't there has nothing, so neither the sleep nor the end waits for it. */
+static void test_a_cpu_that_is_absent_keeps_nobody_awake(void **state)
+{
+	struct bench *bench = *state;
+
+	absent = ((struct raw *)bench->source)->cpus[1].fd;
+	assert_true(look(bench) == LOOP_NEVER);
+	put_much_of(bench, 1);
+	assert_int_equal(look(bench), INTERVAL);
+	now += INTERVAL;
+	assert_true(look(bench) == LOOP_NEVER);
+	bench->source->ops->stop(bench->source);
+	for (int i = 0; i < 4; i++) {
+		now += INTERVAL;
+		assert_int_equal(bench->source->ops->step(bench->source, now), 0);
+	}
+	assert_true(bench->source->drained);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_first_loaded_sweep_waits_for_one_interval, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_next_one_waits_by_what_came, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_for_an_interval_ends_the_load, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_cpu_that_is_absent_keeps_nobody_awake, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
