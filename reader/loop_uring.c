@@ -208,7 +208,10 @@ static int work(struct loop *loop, struct io_uring_sqe *sqe, loop_meanwhile_fn *
 	while (!loop->worked) {
 		uint64_t deadline = meanwhile(context);
 
-		(void)loop_uring_sleep(loop, loop_dispatch(loop, true) ? 0 : deadline);
+		/* Who waits for reads meanwhile finds this request's end, too. */
+		if (loop_dispatch(loop, true) || loop->worked)
+			deadline = 0;
+		(void)loop_uring_sleep(loop, deadline);
 	}
 	(void)loop_dispatch(loop, true);
 	loop->working = false;

@@ -248,6 +248,28 @@ static uint64_t go_on(void *context)
 	return LOOP_NEVER;
 }
 
+/* Takes all that is complete off the ring, as a source does that waits for reads of its own. */
+static uint64_t reap_all(void *context)
+{
+	assert_int_equal(loop_read_submit(context, 1, 1000000000), 0);
+	return LOOP_NEVER;
+}
+
+static void its_end_is_not_slept_over(void **state)
+{
+	int file = -1, result = 0;
+	struct loop loop = { 0 };
+	char text[16];
+
+	(void)state;
+	assert_int_equal(open_ring(&loop, &file, &result), 0);
+	(void)alarm(20);
+	assert_int_equal(loop_fetch(&loop, file, text, sizeof(text), reap_all, &loop), sizeof(text));
+	(void)alarm(0);
+	loop_close(&loop);
+	close(file);
+}
+
 /* The worker is there before landlock is. */
 static int open_confined(const char *path)
 {
@@ -331,6 +353,7 @@ int main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(its_work_is_not),
 		cmocka_unit_test(a_write_that_waits_holds_nothing_up),
+		cmocka_unit_test(its_end_is_not_slept_over),
 		cmocka_unit_test(a_file_is_opened_meanwhile),
 		cmocka_unit_test(it_opens_no_more_than_the_process_may),
 	};
