@@ -18,9 +18,9 @@
 
 static uint64_t watch_data(const struct loop_watch *watch)
 {
-	/* The serial is never 0, so this is never DATA_NONE; the index is small, so never
+	/* Counted from 1, so that this is never DATA_NONE, though serials go round; the index is small, so never
 	 * DATA_READ. */
-	return (uint64_t)watch->index << 32 | watch->serial;
+	return (uint64_t)(watch->index + 1) << 32 | watch->serial;
 }
 
 int loop_uring_open(struct loop *loop)
@@ -133,7 +133,7 @@ void loop_uring_disarm(struct loop *loop, struct loop_watch *watch)
 static void complete(struct loop *loop, const struct io_uring_cqe *cqe)
 {
 	struct loop_watch *watch;
-	uint64_t index = cqe->user_data >> 32;
+	uint64_t index;
 
 	if (cqe->user_data == DATA_NONE || cqe->user_data == DATA_OTHER)
 		return;
@@ -146,6 +146,7 @@ static void complete(struct loop *loop, const struct io_uring_cqe *cqe)
 		loop->read_done(loop->read_context, cqe->user_data & ~DATA_READ, cqe->res);
 		return;
 	}
+	index = (cqe->user_data >> 32) - 1;
 	watch = index < loop->capacity ? loop->watches[index] : NULL;
 	/* Another serial: the answer to an arming that was taken back. */
 	if (!watch || !watch->armed || watch->serial != (uint32_t)cqe->user_data)

@@ -270,6 +270,38 @@ static void its_end_is_not_slept_over(void **state)
 	close(file);
 }
 
+static void count_call(void *context, short revents)
+{
+	(void)revents;
+	++*(unsigned int *)context;
+}
+
+/* Each arming has a number of its own, and there have been as many as there are numbers. */
+static void armings_go_round(void **state)
+{
+	int file = -1, result = 0, ends[2];
+	struct loop loop = { 0 };
+	struct loop_watch watch;
+	unsigned int calls = 0;
+
+	(void)state;
+	assert_int_equal(open_ring(&loop, &file, &result), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	watch = (struct loop_watch){ .fd = ends[0], .events = POLLIN, .ready = count_call, .context = &calls };
+	assert_int_equal(loop_add(&loop, &watch), 0);
+	loop.serial = UINT32_MAX - 1;
+	for (unsigned int i = 1; i <= 4; i++) {
+		loop_arm(&loop, &watch);
+		assert_int_equal(loop_wait(&loop, loop_now() + 1000000000), 0);
+		assert_int_equal(calls, i);
+	}
+	loop_close(&loop);
+	close(ends[0]);
+	close(ends[1]);
+	close(file);
+}
+
 /* The worker is there before landlock is. */
 static int open_confined(const char *path)
 {
@@ -354,6 +386,7 @@ int main(void)
 		cmocka_unit_test(its_work_is_not),
 		cmocka_unit_test(a_write_that_waits_holds_nothing_up),
 		cmocka_unit_test(its_end_is_not_slept_over),
+		cmocka_unit_test(armings_go_round),
 		cmocka_unit_test(a_file_is_opened_meanwhile),
 		cmocka_unit_test(it_opens_no_more_than_the_process_may),
 	};
