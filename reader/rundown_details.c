@@ -90,21 +90,26 @@ static uint32_t read_build_id(int fd, uint8_t ret[STATE_BUILD_ID_MAX])
 	return 0;
 }
 
-/* The very file that is mapped: by its name, as the process sees it, if that still leads to it. */
-static int open_mapped(const struct rundown_subject *subject, const struct proc_mapping *mapping, struct stat *ret)
+/* The very file that is mapped: by its name, as the process sees it, if that still leads to it. What else it leads to is
+ * looked at and not opened: to open a device may do something, and the name is the process's to give away. */
+static int open_mapped(const struct rundown_subject *subject, const struct proc_mapping *mapping)
 {
 	char path[PATH_MAX + 8];
-	CLEANUP_CLOSE int fd = -1;
+	CLEANUP_CLOSE int named = -1;
+	struct stat file;
+	int fd;
 
 	if (mapping->path_size >= PATH_MAX || mapping->path[0] != '/')
 		return -ENOENT;
 	(void)snprintf(path, sizeof(path), "root%.*s", (int)mapping->path_size, mapping->path);
-	fd = openat(subject->folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, ret) < 0)
+	named = openat(subject->folder, path, O_PATH | O_CLOEXEC);
+	if (named < 0 || fstat(named, &file) < 0)
 		return -errno;
-	if (!S_ISREG(ret->st_mode) || ret->st_ino != mapping->inode)
+	if (!S_ISREG(file.st_mode) || file.st_ino != mapping->inode)
 		return -ESTALE;
-	return TAKE_FD(fd);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", named);
+	fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
 }
 
 static const struct rundown_build_id *find_build_id(struct rundown_details *details, const struct rundown_subject *subject,
@@ -113,11 +118,10 @@ static const struct rundown_build_id *find_build_id(struct rundown_details *deta
 	const uint64_t device = makedev(mapping->major, mapping->minor);
 	struct rundown_build_id *place = &details->ids[(mapping->inode ^ device * 31) % RUNDOWN_IDS];
 	CLEANUP_CLOSE int fd = -1;
-	struct stat file;
 
 	if (place->inode == mapping->inode && place->device == device)
 		return place;
-	fd = open_mapped(subject, mapping, &file);
+	fd = open_mapped(subject, mapping);
 	if (fd < 0)
 		return NULL;
 	*place = (struct rundown_build_id){ .device = device, .inode = mapping->inode };
