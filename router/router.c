@@ -433,8 +433,9 @@ int router_run(const struct router_options *options)
 	upstream_init(&router->upstream, router);
 	takeover_init(router);
 	raise_limits();
-	/* A limit on files is an error like others. */
+	/* A limit on files is an error like others, and so is a pipe, of a recording or of the log, that nobody reads any more. */
 	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
 	router->status = connect_reader(router);
 	if (router->status == EXIT_DONE) {
 		router->await_deadline = router_now() + RETURN_PATIENCE_NS;

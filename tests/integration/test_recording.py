@@ -46,11 +46,11 @@ class Recording(harness.TestCase):
         self.check_ended(result, status)
         return result
 
-    def told(self, result, path):
+    def told(self, result, path, why="No space left on device"):
         """How many events were decoded, and how many of those are said not to be in the recording."""
         self.assertEqual(result.status, 1, result.err)
         decoded = int(re.search(r"session: \d+ committed = (\d+) decoded", result.err)[1])
-        missing = re.search(rf"tracefan: {re.escape(str(path))}: No space left on device; (\d+) of the decoded events are not in the recording", result.err)
+        missing = re.search(rf"tracefan: {re.escape(str(path))}: {why}; (\d+) of the decoded events are not in the recording", result.err)
         self.assertIsNotNone(missing, result.err)
         return decoded, int(missing[1])
 
@@ -77,6 +77,22 @@ class Recording(harness.TestCase):
         """Told with the first that is written, also when so little comes that it would wait for more."""
         decoded, missing = self.told(self.record("/dev/full", "-e", probe(10), "--", *numbers(10)), "/dev/full")
         self.assertEqual(missing, decoded)
+
+    def test_a_pipe_that_is_left(self):
+        """It costs the recording, and not the session, which has an account of it."""
+        path, kept = self.path("fifo"), self.path("kept")
+        os.mkfifo(path)
+        with kept.open("wb") as file:
+            reader = harness.Process(["head", "-c", 100_000, path], stdout=file)
+        work = f"{' '.join(numbers(self.MANY))}; exec sleep infinity"
+        decoded, missing = self.told(self.record(path, "-e", probe(self.MANY), "--", "sh", "-c", work), path, "Broken pipe")
+        self.check_ended(reader.wait())
+        there = [e["args"]["pid"] for e in self.replay(kept).of(EVENT)]
+        self.assertEqual(there, list(range(FIRST, FIRST + len(there))))
+        # The pipe took what nobody read of it any more.
+        self.assertGreater(len(there), 0)
+        self.assertGreaterEqual(decoded - missing, len(there))
+        self.assertGreater(missing, 0)
 
     def test_output_on_a_full_disk(self):
         """Whole lines, and no account of what is not there."""
