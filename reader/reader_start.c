@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/exit_status.h"
 #include "base/log.h"
+#include "base/time_namespace.h"
 #include "reader/identity.h"
 #include "reader/policy_file.h"
 #include "reader/standing.h"
@@ -299,6 +300,16 @@ static int start_standing(struct reader *reader)
 	return r;
 }
 
+/* Events would be taken to lie before all that anybody asks for, or behind it. */
+static int start_clock(struct reader *reader)
+{
+	if (!is_live(reader) || !time_namespace_ahead())
+		return 0;
+	log_error("the monotonic clock of this time namespace is not the kernel's, by which events are noted; start it outside: nsenter --time --target 1");
+	reader->status = EXIT_MISSING;
+	return -EOPNOTSUPP;
+}
+
 /* First of all, so that it has nothing of the session's. Without it the session works, and knows less. */
 static int start_helper(struct reader *reader)
 {
@@ -330,7 +341,9 @@ int reader_start(struct reader *reader)
 	}
 	if (geteuid() == 0 && reader->router_uid == 0)
 		log_warning("the router is to run as root: name a user of its own by router-user");
-	r = start_policy(reader);
+	r = start_clock(reader);
+	if (!r)
+		r = start_policy(reader);
 	reader->policy.session = reader->options->session;
 	if (strcmp(reader->options->directory, OPTIONS_DIRECTORY_USUAL) != 0)
 		reader->policy.directory = reader->options->directory;

@@ -4,6 +4,7 @@
 #include "base/exit_status.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/time_namespace.h"
 #include "router/confine.h"
 #include "router/own_events.h"
 #include "router/router.h"
@@ -180,6 +181,7 @@ int connect_reader(struct router *router)
 {
 	struct control_router_hello hello;
 	struct control_message reply;
+	const bool own_clock = time_namespace_ahead() != 0;
 	int r, status = open_socket(router);
 
 	if (status == EXIT_DONE)
@@ -202,6 +204,11 @@ int connect_reader(struct router *router)
 		log_error("the reader refuses: %s", router->welcome.failure.message);
 		control_message_release(&reply);
 		return (int)router->welcome.status;
+	}
+	if (own_clock && !router_recorded(router)) {
+		log_error("the monotonic clock of this time namespace is not the session's; start the router outside: nsenter --time --target 1");
+		control_message_release(&reply);
+		return EXIT_MISSING;
 	}
 	router->awaited = router->welcome.consumers;
 	router->upstream.lasting = router->welcome.flags & SESSION_LASTING;

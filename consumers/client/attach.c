@@ -1,6 +1,7 @@
 #include "consumers/client/attach.h"
 
 #include "base/cleanup.h"
+#include "base/time_namespace.h"
 #include "consumers/client/connection.h"
 #include "consumers/client/stack.h"
 
@@ -291,6 +292,7 @@ static int take_options(struct tfan *tfan, const struct tfan_options *options)
 	tfan->no_return = options->no_return;
 	tfan->patience = options->patience;
 	tfan->only_look = options->only_look;
+	tfan->clock_ahead = (uint64_t)time_namespace_ahead();
 	tfan->wait = options->wait;
 	tfan->wait_context = options->wait_context;
 	(void)snprintf(tfan->program, sizeof(tfan->program), "%s", program);

@@ -1,6 +1,7 @@
 #include "consumers/client/capture.h"
 
 #include "consumers/client/connection.h"
+#include "consumers/client/trace.h"
 #include "shm/state.h"
 
 #include <errno.h>
@@ -138,20 +139,14 @@ static int take_blobs(struct tfan *tfan, const struct control_message *reply)
 	return rc;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	(void)clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
 static void read_clocks(struct tfan *tfan)
 {
-	const uint64_t before = clock_ns(CLOCK_MONOTONIC), real = clock_ns(CLOCK_REALTIME);
+	const uint64_t before = trace_now(tfan);
+	struct timespec real;
 
+	(void)clock_gettime(CLOCK_REALTIME, &real);
 	if (tfan->clock.count == 0)
-		clock_model_add(&tfan->clock, before, real, clock_ns(CLOCK_MONOTONIC) - before);
+		clock_model_add(&tfan->clock, before, (uint64_t)real.tv_sec * 1000000000U + (uint64_t)real.tv_nsec, trace_now(tfan) - before);
 }
 
 int capture_take(struct tfan *tfan, struct control_message *reply)

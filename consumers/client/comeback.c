@@ -61,7 +61,7 @@ static struct place seen_place(const struct tfan *tfan)
 			place.time = trace->enabled_at;
 	}
 	if (place.time == UINT64_MAX)
-		place.time = trace_now();
+		place.time = trace_now(tfan);
 	return place;
 }
 

@@ -70,19 +70,19 @@ void connection_note_reader(struct tfan *tfan)
 }
 
 /* The time of `milliseconds` from now. */
-static uint64_t in_ms(int milliseconds)
+static uint64_t in_ms(const struct tfan *tfan, int milliseconds)
 {
-	return trace_now() + (uint64_t)milliseconds * 1000000U;
+	return trace_now(tfan) + (uint64_t)milliseconds * 1000000U;
 }
 
 static int wait_here(const struct tfan *tfan, int milliseconds)
 {
 	struct pollfd fd = { .fd = tfan->socket, .events = POLLIN };
-	const uint64_t end = milliseconds < 0 ? UINT64_MAX : in_ms(milliseconds);
+	const uint64_t end = milliseconds < 0 ? UINT64_MAX : in_ms(tfan, milliseconds);
 	int n;
 
 	for (;;) {
-		const uint64_t now = trace_now();
+		const uint64_t now = trace_now(tfan);
 
 		n = poll(&fd, 1, milliseconds < 0 ? -1 : now >= end ? 0 : (int)((end - now) / 1000000U + 1));
 		if (n >= 0 || errno != EINTR)

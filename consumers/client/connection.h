@@ -42,6 +42,7 @@ struct tfan {
 	struct tfan_event event;
 	uint64_t overwritten; /* of ring.lost_events, what has been told */
 	struct clock_model clock;
+	uint64_t clock_ahead; /* this process's CLOCK_MONOTONIC of the session's, modulo 2^64 */
 	struct symbols *symbols; /* owned; NULL: no frame was named yet */
 
 	struct trace_index index;

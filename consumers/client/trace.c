@@ -360,17 +360,17 @@ int trace_enable(struct tfan_trace *trace, bool enabled)
 	return each_part(trace, send_enabled, &enabled);
 }
 
-uint64_t trace_now(void)
+uint64_t trace_now(const struct tfan *tfan)
 {
 	struct timespec now;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec - tfan->clock_ahead;
 }
 
 int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled)
 {
-	uint64_t now = trace_now();
+	uint64_t now = trace_now(trace->tfan);
 	int rc = trace_enable(trace, enabled);
 
 	if (rc)

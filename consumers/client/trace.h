@@ -113,8 +113,8 @@ int trace_enable(struct tfan_trace *trace, bool enabled);
  * set. */
 int trace_filter_text(const struct tfan_trace *trace, char out[static CONTROL_FILTER_MAX]);
 
-/* ns of CLOCK_MONOTONIC: the session's clock. */
-uint64_t trace_now(void);
+/* ns of the session's clock: the machine's CLOCK_MONOTONIC. */
+uint64_t trace_now(const struct tfan *tfan);
 
 /* Frees the traces that were closed while an event could still refer to them. */
 void trace_bury(struct tfan *tfan);

@@ -2,8 +2,9 @@
  *
  * Functions return 0 (or a count) on success and a negative errno on failure; tfan_failure() then tells
  * more. `ret_` arguments are written only on success. A struct tfan and all that hangs on it belong to
- * one thread at a time. Times are in nanoseconds of CLOCK_MONOTONIC unless said otherwise. The library
- * never logs, never exits, changes no signal's disposition and starts no thread. */
+ * one thread at a time. Times are in nanoseconds of the machine's CLOCK_MONOTONIC (in a time namespace
+ * the process has another one) unless said otherwise. The library never logs, never exits, changes no
+ * signal's disposition and starts no thread. */
 #ifndef TRACEFAN_H
 #define TRACEFAN_H
 
