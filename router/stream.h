@@ -36,7 +36,7 @@ struct stream_mark {
 	uint64_t time;            /* a flush: due once the merged stream is complete up to here */
 	bool answered;            /* an account: the kernel's counts have come */
 	struct ledger_kernel kernel;
-	uint64_t decoded, undecodable; /* an account: our side at its mark */
+	uint64_t decoded, undecodable, unrecorded; /* an account: our side at its mark */
 	struct kept kept;              /* from the answer on */
 	struct ledger_session session; /* MARK_TOLD */
 };

@@ -89,7 +89,7 @@ static void account_settle(struct router *router, struct stream_mark *mark)
 		.undecodable = done.undecodable,
 		.lost_kernel = done.kernel.overrun + router->stream.counters.lost_reader,
 		.dropped = done.kernel.dropped,
-		.unrecorded = router->recorder.unrecorded,
+		.unrecorded = done.unrecorded,
 		.recording_error = (uint32_t)-router->recorder.error,
 		.cleared = router->stream.counts.cleared > 0,
 	};
@@ -226,6 +226,7 @@ static void account_here(struct router *router, struct stream_mark *mark)
 	mark->decoded = router->fanout.decoded + merge_held(&router->stream.merge) + router->fanout.waits +
 		text_join_held(&router->stream.text);
 	mark->undecodable = router->fanout.undecodable;
+	mark->unrecorded = router->recorder.unrecorded;
 }
 
 void stream_marks_accounted(struct router *router, uint64_t reader_cookie)
