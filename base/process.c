@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -50,6 +51,20 @@ int process_fill_standard(void)
 			return -errno;
 	}
 	return 0;
+}
+
+int process_need_files(unsigned int needed, unsigned int *ret_limit)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= needed)
+		return 0;
+	*ret_limit = (unsigned int)limit.rlim_cur;
+	return -EMFILE;
 }
 
 int process_drop_ids(uid_t uid, gid_t gid)

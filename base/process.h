@@ -10,6 +10,10 @@
  * and then be written to. First of all. Returns 0 or -errno. */
 int process_fill_standard(void);
 
+/* Raises the limit of open files to the most that this process may have. Returns 0, or -EMFILE where that is less than
+ * `needed`, with it in *ret_limit. */
+int process_need_files(unsigned int needed, unsigned int *ret_limit);
+
 /* Empties the bounding set, locks securebits so that uid 0 means no capability to execve(2), and becomes uid and gid for
  * good (real, effective and saved; no supplementary group) and proves that what was
  * before can't be taken back. A process that isn't root only checks that it is uid and gid already, and

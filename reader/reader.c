@@ -27,6 +27,9 @@
  * waits for the end. */
 #define LAST_INTERVAL 4000000
 
+/* Beside one for each CPU; while it serves it has about half of these open. */
+#define FILES_NEEDED 48U
+
 /* ---- the way to the end ---- */
 
 static void call_last(struct reader *reader, uint64_t now)
@@ -465,10 +468,27 @@ static void block_signals(void)
 	(void)signal(SIGXFSZ, SIG_IGN);
 }
 
+static bool may_open_enough(void)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	const unsigned int needed = FILES_NEEDED + (cpus > 0 ? (unsigned int)cpus : 1);
+	unsigned int limit;
+	const bool enough = process_need_files(needed, &limit) == 0;
+
+	if (!enough)
+		log_error("only %u files may be open here, and a reader needs %u: raise the limit, by ulimit -n 1024 or "
+			  "LimitNOFILE= in its unit",
+			limit, needed);
+	return enough;
+}
+
 int reader_run(const struct reader_options *options)
 {
-	CLEANUP_FREE struct reader *reader = calloc(1, sizeof(*reader));
+	CLEANUP_FREE struct reader *reader = NULL;
 
+	if (!may_open_enough())
+		return EXIT_FAILED;
+	reader = calloc(1, sizeof(*reader));
 	if (!reader) {
 		log_error("no memory");
 		return EXIT_FAILED;

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -29,6 +28,9 @@
 /* Out of descriptors: one may be free again that others on the machine had. */
 #define ACCEPT_AGAIN_NS 1000000000U
 #define RETURN_PATIENCE_NS 3000000000U
+
+/* Without a consumer it has about half of these open. */
+#define FILES_NEEDED 48U
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -379,17 +381,6 @@ static int loop_init(struct router *router)
 	return r;
 }
 
-/* As many consumers as the hard limit allows: each takes four descriptors. */
-static void raise_limits(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static void release(struct router *router)
 {
 	int r = recorder_finish(&router->recorder);
@@ -416,11 +407,27 @@ static void release(struct router *router)
 	router->notify_fd = close_fd(router->notify_fd);
 }
 
+/* As many consumers as the limit allows. */
+static bool may_open_enough(void)
+{
+	unsigned int limit;
+	const bool enough = process_need_files(FILES_NEEDED, &limit) == 0;
+
+	if (!enough)
+		log_error("only %u files may be open here, and a router needs %u, beside 4 for each consumer: raise the "
+			  "limit, by ulimit -n 1024 or LimitNOFILE= in its unit",
+			limit, FILES_NEEDED);
+	return enough;
+}
+
 int router_run(const struct router_options *options)
 {
-	struct router *router = calloc(1, sizeof(*router));
+	struct router *router;
 	int status, r;
 
+	if (!may_open_enough())
+		return EXIT_FAILED;
+	router = calloc(1, sizeof(*router));
 	if (!router) {
 		log_error("no memory");
 		return EXIT_FAILED;
@@ -432,7 +439,6 @@ int router_run(const struct router_options *options)
 	router->recorder.fd = -1;
 	upstream_init(&router->upstream, router);
 	takeover_init(router);
-	raise_limits();
 	/* A limit on files is an error like others, and so is a pipe, of a recording or of the log, that nobody reads any more. */
 	(void)signal(SIGXFSZ, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);

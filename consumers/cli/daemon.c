@@ -108,7 +108,8 @@ __attribute__((noreturn)) static void daemon_child(const struct daemon_plan *pla
 	(void)signal(SIGTERM, SIG_DFL);
 	if (daemon_child_fds(plan, &failure) == 0)
 		(void)execve(plan->argv[0], plan->argv, environment);
-	error = errno;
+	/* What fcntl(2) says of a number that the limit of open files doesn't allow. */
+	error = errno == EINVAL ? EMFILE : errno;
 	(void)!write(failure, &error, sizeof(error));
 	_exit(EXIT_FAILURE);
 }

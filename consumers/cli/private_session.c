@@ -150,7 +150,8 @@ static void private_session_tell_death(struct daemon *daemon)
 static int private_session_started(struct daemon *daemon, int r)
 {
 	if (r < 0) {
-		message("can't start %s: %s", daemon->name, strerror(-r));
+		message("can't start %s: %s%s", daemon->name, strerror(-r),
+			r == -EMFILE ? ": raise the limit, by ulimit -n 1024" : "");
 		return EXIT_FAILED;
 	}
 	private_session_tell_death(daemon);
