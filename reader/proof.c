@@ -47,10 +47,10 @@ static int collect(struct raw *raw, uint64_t expected)
 			if (!raw->cpus[i].offline)
 				loop_arm(raw->base.loop, &raw->cpus[i].watch);
 		}
-		r = loop_wait(raw->base.loop, deadline);
-		if (r < 0 || !raw->due)
+		r = loop_wait(raw->base.loop, raw->base.deadline ? deadline : 0);
+		if (r < 0 || raw->base.deadline)
 			continue;
-		raw->due = false;
+		raw->base.deadline = LOOP_NEVER;
 		raw_begin(raw);
 		do {
 			raw_look(raw);
@@ -102,7 +102,7 @@ int proof_run(struct raw *raw)
 	for (uint32_t i = 0; i < raw->cpu_count; i++)
 		loop_disarm(raw->base.loop, &raw->cpus[i].watch);
 	raw->deliver = deliver;
-	raw->due = false;
+	raw->base.deadline = LOOP_NEVER;
 	/* The kernel's counts of the session start at 0. */
 	if (!r)
 		r = instance_reset(raw->instance);

@@ -51,7 +51,6 @@ struct raw {
 	uint64_t proof_count;
 
 	/* Pacing; see source_raw.c. */
-	bool due;     /* somebody woke the reader for this source */
 	bool loaded;  /* paced by the interval instead of woken by the kernel */
 	bool blocked; /* a CPU had data, and the pool no slot for it */
 	bool stopping;

@@ -14,7 +14,7 @@ static void slots_ready(void *context, short revents)
 
 	(void)revents;
 	(void)wake_clear(source->pool->free_fd);
-	source->returned = true;
+	source->deadline = 0;
 }
 
 int source_init(struct source *source, const struct source_ops *ops, struct loop *loop,

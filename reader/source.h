@@ -38,14 +38,13 @@ struct source {
 	struct loop *loop;
 	struct pool_writer *pool;
 	uint64_t interval; /* ns */
-	uint64_t deadline; /* when step is due at the latest; LOOP_NEVER while only a wake-up
-			      matters */
+	uint64_t deadline; /* when step is due at the latest, 0: whatever woke the reader for this source; LOOP_NEVER while
+			      only a wake-up matters */
 	bool connected;    /* a router reads the pool */
 	bool drained;      /* everything is published: after stop, or since a file is at its end */
 	uint64_t clock_noted;    /* when the last POOL_CLOCK was published */
 	struct loop_watch slots; /* fires when the router has returned slots to a reader that waits
 				    for them */
-	bool returned;           /* it fired */
 	/* Flushes that the filled ring had no room for. */
 	struct pool_entry marks[SOURCE_MARKS_MAX];
 	unsigned int mark_count;

@@ -101,9 +101,10 @@ static int step(struct source *source, uint64_t now)
 		file->started = true;
 		source->deadline = 0;
 	}
-	if (file->started && !source->drained && (source->returned || now >= source->deadline))
+	if (file->started && !source->drained && now >= source->deadline)
 		r = play(file);
-	source->returned = false;
+	else if (!file->started || source->drained)
+		source->deadline = LOOP_NEVER;
 	(void)pool_writer_wake(source->pool);
 	return r;
 }

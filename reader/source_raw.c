@@ -66,7 +66,7 @@ static void cpu_ready(void *context, short revents)
 	if (revents & POLLERR && !(revents & POLLIN))
 		cpu->offline = true;
 	cpu->fired = revents & POLLIN;
-	cpu->raw->due = true;
+	cpu->raw->base.deadline = 0;
 }
 
 static void cpu_came_online(void *context, short revents)
@@ -77,7 +77,7 @@ static void cpu_came_online(void *context, short revents)
 	if (hotplug_read(raw->hotplug.fd)) {
 		for (uint32_t i = 0; i < raw->cpu_count; i++)
 			raw->cpus[i].offline = false;
-		raw->due = true;
+		raw->base.deadline = 0;
 	}
 	loop_arm(raw->base.loop, &raw->hotplug);
 }
@@ -255,9 +255,8 @@ static int step(struct source *source, uint64_t now)
 	bool empty, told, present;
 	int r;
 
-	if (!raw->due && !source->returned && now < source->deadline)
+	if (now < source->deadline)
 		return 0;
-	raw->due = source->returned = false;
 	r = sweep(raw, &time, &empty);
 	if (r < 0)
 		return r;
@@ -277,14 +276,13 @@ static int step(struct source *source, uint64_t now)
 
 static void stop(struct source *source)
 {
-	struct raw *raw = (struct raw *)source;
-
-	raw->stopping = raw->due = true;
+	((struct raw *)source)->stopping = true;
+	source->deadline = 0;
 }
 
 static int flush(struct source *source, const struct pool_entry *mark)
 {
-	((struct raw *)source)->due = true;
+	source->deadline = 0;
 	return mark ? source_note_mark(source, mark) : 0;
 }
 
@@ -396,7 +394,7 @@ int source_raw_open(const struct instance *instance, struct loop *loop, struct p
 	if (raw->hotplug.fd >= 0 && !loop_add(loop, &raw->hotplug))
 		loop_arm(loop, &raw->hotplug);
 	source_note_clock(&raw->base, loop_now());
-	raw->due = true;
+	raw->base.deadline = 0;
 	*ret = &raw->base;
 	return 0;
 }

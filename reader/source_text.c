@@ -249,9 +249,6 @@ static int step(struct source *source, uint64_t now)
 	struct text *text = (struct text *)source;
 	int r;
 
-	if (source->returned)
-		source->deadline = now;
-	source->returned = false;
 	source_note_clock(source, now);
 	r = proceed(text, now);
 	(void)pool_writer_wake(source->pool);

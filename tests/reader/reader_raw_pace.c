@@ -183,6 +183,22 @@ static void test_a_cpu_that_is_absent_keeps_nobody_awake(void **state)
 	assert_true(bench->source->drained);
 }
 
+/* Whoever goes to sleep looks at the deadline alone, wherever the wake-up was taken: amid a control write, say, that another
+ * part of the reader makes after its step. */
+static void test_a_wake_up_is_due_at_once(void **state)
+{
+	struct bench *bench = *state;
+	const uint8_t bytes[SUBBUF] = { 0 };
+
+	assert_true(look(bench) == LOOP_NEVER);
+	assert_int_equal(write(bench->ends[0], bytes, sizeof(bytes)), SUBBUF);
+	assert_int_equal(loop_wait(&bench->loop, LOOP_NEVER), 0);
+	assert_int_equal(bench->source->deadline, 0);
+	assert_int_equal(bench->source->ops->step(bench->source, now), 0);
+	assert_true(bench->source->deadline == LOOP_NEVER);
+	assert_int_equal(((struct raw *)bench->source)->moved, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +206,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_next_one_waits_by_what_came, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_for_an_interval_ends_the_load, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_cpu_that_is_absent_keeps_nobody_awake, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_wake_up_is_due_at_once, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
