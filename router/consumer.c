@@ -292,6 +292,7 @@ static void on_resumed(struct router *router, struct consumer *consumer, struct 
 /* That it came is all: the loop tries the stream again. */
 static void on_room(struct router *router, struct consumer *consumer, struct control_message *message)
 {
+	fanout_touch(&router->fanout, &consumer->outlet);
 	answer_status(router, consumer, message->header.type, message->header.cookie, 0, NULL);
 }
 

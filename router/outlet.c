@@ -369,10 +369,37 @@ static void owe_losses(struct outlet *outlet)
 		ring_writer_owe(&outlet->ring, &debt);
 }
 
+static void await_room(struct outlet *outlet, bool *which, bool waits)
+{
+	if (*which == waits)
+		return;
+	*which = waits;
+	ring_writer_wait(&outlet->ring, outlet->due_waits || outlet->events_wait);
+}
+
+void outlet_await_room(struct outlet *outlet, bool waits)
+{
+	await_room(outlet, &outlet->events_wait, waits);
+}
+
+/* Nothing may come behind what is due for long, so the consumer is asked to say when there is room. False: there is
+ * none yet. */
+static bool write_due_or_wait(struct outlet *outlet)
+{
+	bool done = write_due(outlet);
+
+	if (!done && outlet->ring.overflow == RING_DROP) {
+		await_room(outlet, &outlet->due_waits, true);
+		done = write_due(outlet);
+	}
+	if (done)
+		await_room(outlet, &outlet->due_waits, false);
+	return done;
+}
+
 int outlet_publish(struct outlet *outlet)
 {
-	/* What finds no room stays due and is tried again with the next batch. */
-	if (!write_due(outlet))
+	if (!write_due_or_wait(outlet))
 		owe_losses(outlet);
 	if (__builtin_expect(outlet->lost_more, 0) && outlet->columns)
 		outlet->columns(outlet);

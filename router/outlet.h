@@ -72,6 +72,7 @@ struct outlet {
 	struct outlet_throttled throttled[OUTLET_THROTTLED_MAX];
 	uint32_t throttled_count;
 	bool clock_known, gap_due, end_due, ended;
+	bool due_waits, events_wait; /* for room, which the consumer is told */
 	uint64_t gap_time, gap_until;
 	struct record_clock clock;
 	struct record_end end;
@@ -115,7 +116,8 @@ void outlet_throttled(struct outlet *outlet, uint64_t trace_id, uint64_t time, c
 /* The end of the session; nothing is written behind it. */
 void outlet_end(struct outlet *outlet, const struct record_end *end);
 
-/* Writes what is due and makes everything visible. A consumer that sleeps is woken when much has come since it
+/* Writes what is due and makes everything visible. Where there is no room for it, the consumer says when it has read all
+ * (CONTROL_ROOM), and this is to be called again. A consumer that sleeps is woken when much has come since it
  * was last woken. Returns as outlet_wake. */
 int outlet_publish(struct outlet *outlet);
 /* Wakes the consumer if it sleeps and was not woken for what is visible. Returns 1 (woken), 0 (no need) or -errno. */
@@ -123,5 +125,8 @@ int outlet_wake(struct outlet *outlet);
 
 /* Bytes of events that find room, by the consumer's own word. */
 size_t outlet_room(struct outlet *outlet);
+/* Says whether the router waits for room for events, in which the consumer has a part as above. The caller looks at outlet_room
+ * once more behind it. */
+void outlet_await_room(struct outlet *outlet, bool waits);
 
 #endif

@@ -397,10 +397,10 @@ static bool replay_has_room(struct router *router)
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		if (c->state != CONSUMER_READY || outlet_room(&c->outlet) >= room)
 			continue;
-		ring_writer_wait(&c->outlet.ring, true);
+		outlet_await_room(&c->outlet, true);
 		if (outlet_room(&c->outlet) < room)
 			return false;
-		ring_writer_wait(&c->outlet.ring, false);
+		outlet_await_room(&c->outlet, false);
 	}
 	return true;
 }
@@ -424,7 +424,7 @@ static int replay_take(struct router *router)
 
 	for (struct consumer *c = router->consumers; router->stream.stalled && c; c = c->next) {
 		if (c->state == CONSUMER_READY)
-			ring_writer_wait(&c->outlet.ring, false);
+			outlet_await_room(&c->outlet, false);
 	}
 	for (int taken = 0; taken < STREAM_BATCH; taken++) {
 		router->stream.stalled = !replay_merge(router);

@@ -90,8 +90,8 @@ struct ring_head {
 	 * changes, even if the writer is interrupted for long. */
 	uint64_t turn;
 	struct ring_resume resume[2];
-	/* 1: the router waits for room in this ring (recordings): a consumer that finds it empty says so by
-	 * CONTROL_ROOM before it sleeps. */
+	/* 1: the router waits for room in this ring, for what it has to tell or, in a recording, for events: a consumer that finds
+	 * it empty says so by CONTROL_ROOM before it sleeps. */
 	uint32_t waits;
 	uint32_t readerless; /* 1: the session's reader is dead, and nothing comes until another takes over */
 	uint8_t pad1[8];

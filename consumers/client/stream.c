@@ -368,7 +368,7 @@ static int idle(struct tfan *tfan)
 	}
 	if (!fall_asleep(tfan))
 		return 1;
-	/* A replay does not go on without room. */
+	/* A replay does not go on without room, nor does what has to be told. */
 	if (ring_reader_is_awaited(&tfan->ring))
 		(void)connection_ask(tfan, CONTROL_ROOM, &room, sizeof(room), NULL);
 	return 0;

@@ -166,6 +166,34 @@ static uint64_t read_to_the_end(struct fixture *f, enum record_kind kind)
 	return count;
 }
 
+/* With nothing behind it that would be told: the consumer sees that there is more when it has read all. */
+static void what_is_due_is_awaited(void **state)
+{
+	struct fixture *f = *state;
+	const struct record_header *record = NULL;
+	struct record_lost lost;
+
+	while (!f->lost)
+		tell(f);
+	/* Each is told by itself until there is room for no more. */
+	for (assert_int_equal(outlet_publish(&f->outlet), 0); !f->outlet.due; assert_int_equal(outlet_publish(&f->outlet), 0)) {
+		assert_false(ring_reader_is_awaited(&f->reader));
+		tell(f);
+	}
+	outlet_flushed(&f->outlet, 5, f->time);
+	assert_int_equal(outlet_publish(&f->outlet), 0);
+	while (ring_reader_next(&f->reader, &record) == 1)
+		assert_int_not_equal(record->kind, RECORD_FLUSHED);
+	assert_true(ring_reader_prepare_sleep(&f->reader));
+	assert_true(ring_reader_is_awaited(&f->reader));
+	assert_int_equal(outlet_publish(&f->outlet), 0);
+	assert_false(ring_reader_is_awaited(&f->reader));
+	assert_int_equal(outlet_wake(&f->outlet), 1);
+	memcpy(&lost, take(f, RECORD_LOST) + 1, sizeof(lost));
+	assert_int_equal(lost.count, 1);
+	(void)take(f, RECORD_FLUSHED);
+}
+
 /* Events leave room for the losses, for as many flushes as there can be, and for the end. */
 static void marks_fit_behind_a_consumer_that_does_not_read(void **state)
 {
@@ -362,6 +390,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_mark_stands_between_two_events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_mark_needs_no_event_behind_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(marks_wait_for_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_due_is_awaited, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(marks_fit_behind_a_consumer_that_does_not_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_end_fits_behind_everything, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nothing_behind_the_end, set_up, tear_down),
