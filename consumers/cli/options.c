@@ -117,13 +117,30 @@ static const char *options_no_place(const struct verb *verb, const struct option
 	return verb->bit & (VERB_REPLAY | VERB_LS | VERB_SESSION | VERB_WATCH) ? NULL : "it takes options alone";
 }
 
+/* What a word that is no option stands for. */
+static const char *options_what(const struct verb *verb, const struct options *options)
+{
+	switch (verb->bit) {
+	case VERB_REPLAY:
+		return "the file's name";
+	case VERB_LS:
+		return "the pattern";
+	case VERB_SESSION:
+		return options->action ? "the session's name" : "what a session shall do";
+	case VERB_WATCH:
+		return options->action ? "the folder's name" : "what shall be watched";
+	default:
+		return "an argument";
+	}
+}
+
 static int options_argument(const struct verb *verb, const char *argument, struct options *options)
 {
 	const char **place = options_place(verb, options);
 	const char *wrong = options_no_place(verb, options);
 
 	if (!*argument)
-		message("an argument of %s is empty: ''; see tracefan %s --help", verb->name, verb->name);
+		message("%s is empty: ''; see tracefan %s --help", options_what(verb, options), verb->name);
 	else if (wrong)
 		message("'%s' is out of place: %s", message_word(argument).text, wrong);
 	else if (*place)

@@ -321,6 +321,8 @@ class Refusals(unittest.TestCase):
                     self.assertIn(said, r.stderr)
                     if added == ["too=much"]:
                         self.assertIn(hint, r.stderr)
+        for words, what in (["replay"], b"the file's name"), (["session", "start"], b"the session's name"), (["watch", "files"], b"the folder's name"):
+            self.assertIn(what + b" is empty: ''", run(*words, "").stderr)
         for words in ["help", "trace"], ["--help", "trace"], ["-h", "trace"]:
             self.assertEqual(run(*words).stdout, run("trace", "--help").stdout)
         for words, hint in (["--version", "x"], b"'x'"), (["help", "trase"], b"did you mean trace"), (["--help", ""], b"no verb ''"), \
