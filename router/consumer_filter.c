@@ -132,8 +132,9 @@ void consumer_filter_due(struct router *router, uint64_t number, uint64_t trace_
 	if (time < router->fanout.last_time)
 		time = router->fanout.last_time;
 	status = take_next_filter(router, consumer, trace, cookie, time, &failure);
-	answer_status(router, consumer, trace->next_request, cookie, status, status ? &failure : NULL);
 	drop_next(router, trace);
+	/* Who can't be answered is closed, and its traces go. */
+	answer_status(router, consumer, trace->next_request, cookie, status, status ? &failure : NULL);
 }
 
 void consumer_filter_failed(struct router *router, uint64_t number, uint64_t trace_id, uint64_t cookie, int error)
@@ -146,8 +147,8 @@ void consumer_filter_failed(struct router *router, uint64_t number, uint64_t tra
 		return;
 	control_failure_set(&failure, -error, -1, "the old filter stays: %s",
 		error == -ENOTCONN ? "the session's reader is not running" : "too many requests are under way");
-	answer_status(router, consumer, trace->next_request, cookie, error == -ENOTCONN ? EXIT_MISSING : EXIT_BUSY, &failure);
 	drop_next(router, trace);
+	answer_status(router, consumer, trace->next_request, cookie, error == -ENOTCONN ? EXIT_MISSING : EXIT_BUSY, &failure);
 }
 
 static void filter_widened(struct router *router, const struct pushdown_next *next)

@@ -7,6 +7,7 @@
  *   connections  a thousand that greet and attach
  *   half-open    a thousand that say nothing
  *   flood        thousands of requests, and no answer is read
+ *   filters      the same with filters, of a trace that is not enabled and of one that is
  *   stop         attaches, asks for events, and stops itself
  *   die          is killed at each step of becoming a consumer
  *
@@ -458,6 +459,28 @@ static void attack_flood(const char *path)
 	leave(&hostile);
 }
 
+/* The router has more to do to such a trace than to answer. */
+static void attack_filters(const char *path)
+{
+	for (int step = CREATED; step <= ENABLED; step++) {
+		struct hostile hostile = become(path, (enum step)step, RING_DROP);
+		unsigned int sent = 0;
+		int r = 0;
+
+		while (r == 0 && sent < 100000) {
+			struct control_set_filter request = { .id = hostile.trace };
+
+			(void)snprintf(request.filter, sizeof(request.filter), "pid == %u", sent);
+			control_header_init(&request.header, CONTROL_SET_FILTER, sizeof(request), sent);
+			r = control_send(hostile.fd, &request, NULL, 0);
+			sent += r == 0;
+		}
+		must(r == -EPIPE || r == -ECONNRESET, "the router goes on although nobody reads its answers");
+		printf("hung up after %u filters\n", sent);
+		leave(&hostile);
+	}
+}
+
 static void attack_stop(const char *path)
 {
 	struct hostile hostile = become(path, ENABLED, RING_DROP);
@@ -498,6 +521,7 @@ static const struct {
 	{ "connections", attack_connections },
 	{ "half-open", attack_half_open },
 	{ "flood", attack_flood },
+	{ "filters", attack_filters },
 	{ "stop", attack_stop },
 	{ "die", attack_die },
 };
