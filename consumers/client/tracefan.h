@@ -506,8 +506,8 @@ uint64_t tfan_trace_done(const struct tfan_trace *trace);
  * once it is gone, its last answer stands), or not readable. */
 uint64_t tfan_trace_lost(struct tfan_trace *trace);
 
-/* Gives waiting events to their handlers, `most` at a time (0: all that wait). What has no handler, a loss, the
- * end, an event of an untyped trace, goes to the notice, if there is one. Returns how many were given, 0 when
+/* Gives waiting events to their handlers, `most` at a time (0: all that wait). What has no handler, a loss, a mark,
+ * the end, an event of an untyped trace, goes to the notice, if there is one. Returns how many were given, 0 when
  * none waits, or a negative errno as tfan_next. When it returned `most`, call again before you wait. */
 int tfan_dispatch(struct tfan *tfan, unsigned int most);
 void tfan_set_notice(struct tfan *tfan, void (*notice)(void *context, const struct tfan_event *event), void *context);

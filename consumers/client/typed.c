@@ -134,7 +134,7 @@ void tfan_set_notice(struct tfan *tfan, void (*notice)(void *context, const stru
 /* Returns whether a handler was given it. */
 static bool dispatch_event(struct tfan *tfan, const struct tfan_event *event)
 {
-	const struct tfan_trace *trace = tfan_event_trace(event);
+	const struct tfan_trace *trace = event->head.kind == TFAN_EVENT ? event->head.trace : NULL;
 	struct binding *binding = trace ? trace->binding : NULL;
 
 	if (!binding) {

@@ -227,6 +227,28 @@ static void conditions_are_set_beside_the_tables_own(void **state)
 	assert_string_equal(f->router.set_filter.filter, "(n > 0)");
 }
 
+/* Handlers are given events; what else is of a typed trace is noticed. */
+static void marks_are_no_events(void **state)
+{
+	const struct record_throttled throttled = { .rate = 1, .count = 2 };
+	const struct record_filter filter = { .cookie = 4 };
+	struct fixture *f = *state;
+	uint64_t id;
+
+	bind_kprobe(f);
+	id = tfan_trace_id(f->trace);
+	fake_router_event(&f->router, id, 1, 7);
+	fake_router_record(&f->router, RECORD_FILTER, id, 2, &filter, sizeof(filter));
+	fake_router_record(&f->router, RECORD_THROTTLED, id, 3, &throttled, sizeof(throttled));
+	fake_router_publish(&f->router);
+	assert_int_equal(tfan_dispatch(f->tfan, 0), 1);
+	assert_int_equal(f->handled, 1);
+	assert_int_equal(f->last.n, 7);
+	assert_int_equal(f->noticed, 2);
+	assert_int_equal(tfan_trace_done(f->trace), 1);
+	assert_int_equal(tfan_trace_lost(f->trace), 0);
+}
+
 static void assert_failure(struct fixture *f, enum tfan_class category, int position, const char *words)
 {
 	const struct tfan_failure *failure = tfan_failure(f->tfan);
@@ -309,7 +331,7 @@ int main(void)
 		TEST(handlers_get_filled_structures), TEST(strings_end_where_the_field_does),
 		TEST(a_handler_may_close_its_trace), TEST(conditions_are_set_beside_the_tables_own),
 		TEST(what_is_wrong_is_told_apart), TEST(what_the_kernel_refuses_names_the_member),
-		TEST(errors_come_after_what_was_given),
+		TEST(errors_come_after_what_was_given), TEST(marks_are_no_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
