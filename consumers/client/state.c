@@ -17,8 +17,9 @@ static struct tfan_text text_of(const char *bytes, uint32_t size)
 /* Behind the payload; the router can still write it, so what counts is copied and checked. */
 static int process_of_event(const struct tfan_event *event, struct tfan_process *ret)
 {
-	/* The size that was checked when the record was taken. */
-	const size_t size = event->tfan->ring.current_size;
+	/* The size that was checked when the record was taken; of one that was kept, the ring's is its stacks'. */
+	const bool is_kept = (const uint8_t *)event->record == event->kept;
+	const size_t size = is_kept ? event->record->size : event->tfan->ring.current_size;
 	const size_t at = sizeof(*event->record) + align_up(event->payload_size, RECORD_ALIGN);
 	const uint8_t *bytes = (const uint8_t *)event->record + at;
 	struct record_process process;

@@ -101,6 +101,37 @@ static void stacks_come_with_their_event(void **state)
 	assert_none(f);
 }
 
+/* Its process stands behind its payload, however long the record of its stacks is. */
+static void a_process_comes_with_stacks(void **state)
+{
+	const struct record_process process = { .flags = PROCESS_KNOWN, .pid = 4711, .parent = -1 };
+	const struct fake_stack stack = { .head = { .found = STACK_USER, .process = 1 } };
+	const struct fake_payload payload = fake_payload(1, "/etc/hosts");
+	struct tfan_options options = TFAN_OPTIONS;
+	uint8_t both[sizeof(payload) + sizeof(process)];
+	struct fixture *f = *state;
+	struct record_header *header;
+	struct tfan_process found;
+	const struct tfan_event *event;
+
+	_Static_assert(sizeof(payload) % RECORD_ALIGN == 0, "nothing lies between the two");
+	options.processes = true;
+	open_with(f, &options);
+	assert_int_equal(tfan_trace_create(f->tfan, "tracepoint:a:b ustack", &f->trace), 0);
+	memcpy(both, &payload, sizeof(payload));
+	memcpy(both + sizeof(payload), &process, sizeof(process));
+	f->router.flags = RECORD_PROCESS | RECORD_STACKED;
+	fake_router_record(&f->router, RECORD_EVENT, tfan_trace_id(f->trace), 10, both, sizeof(both));
+	header = (void *)(f->router.ring.at - sizeof(*header) - sizeof(both));
+	header->payload_size = sizeof(payload);
+	f->router.flags = 0;
+	fake_router_record(&f->router, RECORD_STACK, tfan_trace_id(f->trace), 10, &stack, sizeof(stack.head));
+	fake_router_publish(&f->router);
+	event = next(f, TFAN_EVENT);
+	assert_int_equal(tfan_event_process(event, &found), 0);
+	assert_int_equal(found.pid, 4711);
+}
+
 /* What a router may get wrong. */
 static void stacks_that_are_not_there(void **state)
 {
@@ -577,6 +608,7 @@ int main(void)
 		TEST(attach_says_what_was_asked, setup),
 		TEST(events_come_with_their_fields, setup_trace),
 		TEST(stacks_come_with_their_event, setup_trace),
+		TEST(a_process_comes_with_stacks, setup),
 		TEST(stacks_that_are_not_there, setup_trace),
 		TEST(the_head_holds_what_all_records_have, setup_trace),
 		TEST(integers_come_at_once, setup_trace),
