@@ -437,6 +437,23 @@ static void resend_filters(struct tfan_trace *trace, size_t count)
 	failure_restore(&trace->tfan->failure, &kept);
 }
 
+/* A position in the text of both filters, told in one of them. */
+static void shift_position(struct tfan_trace *trace, bool shared)
+{
+	struct tfan_failure *failure = &trace->tfan->failure.public;
+	const char *own = text_or_none(trace->filter), *other = text_or_none(trace->shared);
+	size_t shift = 0, at;
+	char *joined;
+
+	if (failure->position < 0)
+		return;
+	joined = shape_join_conditions(own, other, &shift);
+	/* Where both are, the first stands behind a parenthesis. */
+	at = (size_t)failure->position - (shared ? shift : shift > strlen(own));
+	failure->position = joined && at <= strlen(shared ? other : own) ? (int)at : -1;
+	free(joined);
+}
+
 /* Replaces one of the trace's two texts: in all parts, or in none, and then `text` is freed. */
 static int replace_filter(struct tfan_trace *trace, char **place, char *text)
 {
@@ -450,6 +467,7 @@ static int replace_filter(struct tfan_trace *trace, char **place, char *text)
 		free(old);
 		return 0;
 	}
+	shift_position(trace, place == &trace->shared);
 	*place = old;
 	resend_filters(trace, done);
 	free(text);
@@ -473,20 +491,6 @@ int tfan_trace_set_filter(struct tfan_trace *trace, const char *filter)
 	return rc ? rc : replace_filter(trace, &trace->filter, copy);
 }
 
-/* A position in the text of both filters, told in the shared one. */
-static void shift_position(struct tfan_trace *trace, const char *filter)
-{
-	struct tfan_failure *failure = &trace->tfan->failure.public;
-	char *joined;
-	size_t shift = 0;
-
-	if (failure->position < 0)
-		return;
-	joined = shape_join_conditions(text_or_none(trace->filter), filter, &shift);
-	failure->position = joined && (size_t)failure->position >= shift ? failure->position - (int)shift : -1;
-	free(joined);
-}
-
 int tfan_set_filter(struct tfan *tfan, const char *filter)
 {
 	struct tfan_trace *trace;
@@ -505,11 +509,8 @@ int tfan_set_filter(struct tfan *tfan, const char *filter)
 		rc = copy_filter(tfan, trace->shared, &before[done]);
 		if (rc == 0)
 			rc = copy_filter(tfan, filter, &copy);
-		if (rc == 0) {
+		if (rc == 0)
 			rc = replace_filter(trace, &trace->shared, copy);
-			if (rc)
-				shift_position(trace, text_or_none(filter));
-		}
 	}
 	for (size_t i = 0; rc && i < done; i++) {
 		trace = tfan_trace_at(tfan, i);

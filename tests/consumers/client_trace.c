@@ -526,6 +526,13 @@ static void one_filter_for_all_beside_their_own(void **state)
 	assert_int_equal(tfan_trace_set_filter(first, "n == 2"), 0);
 	assert_string_equal(f->router.set_filter.filter, "(n == 2) && (n < 9)");
 	assert_int_equal(fake_router_requests(&f->router, CONTROL_SET_SHARED), 3);
+	/* A position is told in the text that was given. */
+	refuse(f, CONTROL_SET_SHARED, TFAN_USAGE, strlen("(") + 2, "no such field");
+	assert_int_equal(tfan_trace_set_filter(first, "m == 2"), -EINVAL);
+	assert_int_equal(tfan_failure(f->tfan)->position, 2);
+	refuse(f, CONTROL_SET_SHARED, TFAN_USAGE, strlen("(m == 2) && (") + 2, "no such field");
+	assert_int_equal(tfan_trace_set_filter(first, "m == 2"), -EINVAL);
+	assert_int_equal(tfan_failure(f->tfan)->position, -1);
 	/* The first takes the new one, the second refuses: the first gets its old one again. */
 	refuse(f, CONTROL_SET_SHARED, TFAN_USAGE, 2, "no such field");
 	f->router.refuse_after = 1;
