@@ -191,7 +191,7 @@ static int make_traces(struct tfan *tfan)
 			rc = make_trace(tfan->traces[i]);
 	for (size_t i = 0; rc == 0 && i < tfan->trace_count; i++)
 		if (enabled_trace(tfan, i))
-			rc = trace_enable(tfan->traces[i], true);
+			rc = trace_enable_again(tfan->traces[i]);
 	return rc;
 }
 

@@ -146,6 +146,15 @@ static int take_of_trace(struct tfan *tfan)
 	return rc ? rc : 1;
 }
 
+static int take_throttled(struct tfan *tfan)
+{
+	int rc = take_of_trace(tfan);
+
+	if (rc == 1)
+		tfan->event.part->throttled_at = tfan->event.head.time;
+	return rc;
+}
+
 static int take_end(struct tfan *tfan)
 {
 	struct record_end end;
@@ -174,7 +183,7 @@ static int take_other(struct tfan *tfan, const struct record_header *record, uin
 		[RECORD_END] = { TFAN_END, sizeof(struct record_end), take_end },
 		[RECORD_FLUSHED] = { TFAN_FLUSHED, 0, take_flushed },
 		[RECORD_FILTER] = { TFAN_FILTER, sizeof(struct record_filter), take_of_trace },
-		[RECORD_THROTTLED] = { TFAN_THROTTLED, sizeof(struct record_throttled), take_of_trace },
+		[RECORD_THROTTLED] = { TFAN_THROTTLED, sizeof(struct record_throttled), take_throttled },
 		[RECORD_CLOCK] = { TFAN_EVENT, sizeof(struct record_clock), take_clock },
 	};
 	uint8_t kind = record->kind;

@@ -355,9 +355,17 @@ static int send_enabled(struct trace_part *part, void *context)
 	return connection_ask(part->trace->tfan, CONTROL_SET_ENABLED, &request, sizeof(request), NULL);
 }
 
-int trace_enable(struct tfan_trace *trace, bool enabled)
+/* What was throttled stays so until its owner says otherwise. */
+static int send_enabled_again(struct trace_part *part, void *context)
 {
-	return each_part(trace, send_enabled, &enabled);
+	return part->throttled_at > part->trace->asked_at ? 0 : send_enabled(part, context);
+}
+
+int trace_enable_again(struct tfan_trace *trace)
+{
+	bool enabled = true;
+
+	return each_part(trace, send_enabled_again, &enabled);
 }
 
 uint64_t trace_now(const struct tfan *tfan)
@@ -371,12 +379,14 @@ uint64_t trace_now(const struct tfan *tfan)
 int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled)
 {
 	uint64_t now = trace_now(trace->tfan);
-	int rc = trace_enable(trace, enabled);
+	int rc = each_part(trace, send_enabled, &enabled);
 
 	if (rc)
 		return rc;
 	if (enabled && !trace->enabled)
 		trace->enabled_at = now;
+	if (enabled)
+		trace->asked_at = now;
 	trace->enabled = enabled;
 	return 0;
 }

@@ -34,6 +34,7 @@ struct trace_part {
 	uint64_t id;
 	uint64_t delivered; /* events that were returned, whoever was the router */
 	uint64_t passed;    /* events that the present router has sent once more: they are among its columns */
+	uint64_t throttled_at; /* ns: when the router disabled it for bringing too many; 0: never */
 	struct ledger_carried carried; /* of the routers before */
 	struct control_create *definition; /* owned; as it was asked for, NULL: it was not made here */
 	void *schema_bytes;   /* owned; read from the router's sealed segment and checked once */
@@ -54,6 +55,7 @@ struct tfan_trace {
 	struct target *target; /* a reference; the file that its probes are in, NULL: the kernel's */
 	bool enabled;
 	uint64_t enabled_at;   /* ns, CLOCK_MONOTONIC */
+	uint64_t asked_at;     /* the same: when the caller last asked for its being enabled */
 	struct binding *binding; /* owned; a typed trace's, NULL for others */
 	bool closed;  /* given back: freed when no event can refer to it any more */
 	bool unknown; /* all_events: the router would not say what it is; its events are passed over */
@@ -107,7 +109,8 @@ int trace_adopt(struct tfan *tfan, uint64_t id, struct trace_part **ret);
 
 /* Makes a part again at a new router, under its id. Returns 0 or -errno with the failure set. */
 int trace_part_remake(struct trace_part *part);
-int trace_enable(struct tfan_trace *trace, bool enabled);
+/* Enables what was enabled at the last one. */
+int trace_enable_again(struct tfan_trace *trace);
 
 /* The filter in force, its own and the shared one, as the router gets it: "" for none. Returns 0 or -errno with the failure
  * set. */

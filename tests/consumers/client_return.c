@@ -283,6 +283,28 @@ static void a_trace_begins_where_it_was_enabled(void **state)
 	}
 }
 
+/* What the policy has disabled only its owner enables again. */
+static void a_throttled_trace_stays_disabled(void **state)
+{
+	const struct record_throttled throttled = { .rate = 10, .count = 20 };
+	struct fixture *f = *state;
+
+	fake_router_record(&f->router, RECORD_THROTTLED, tfan_trace_id(f->user), now(), &throttled, sizeof(throttled));
+	fake_router_publish(&f->router);
+	(void)next(f, TFAN_THROTTLED);
+	lose(f);
+	find(f);
+	assert_int_equal(tfan_next(f->tfan, &(const struct tfan_event *){ NULL }), 0);
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_CREATE), 2);
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SET_ENABLED), 0);
+	assert_int_equal(tfan_trace_set_enabled(f->user, true), 0);
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SET_ENABLED), 1);
+	lose(f);
+	find(f);
+	assert_int_equal(tfan_next(f->tfan, &(const struct tfan_event *){ NULL }), 0);
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SET_ENABLED), 1);
+}
+
 static void requests_wait_for_nobody(void **state)
 {
 	struct fixture *f = *state;
@@ -401,6 +423,7 @@ int main(void)
 		TEST(a_place_is_of_a_cpu),
 		TEST(the_passing_over_ends_in_order),
 		TEST(a_trace_begins_where_it_was_enabled),
+		TEST(a_throttled_trace_stays_disabled),
 		TEST(requests_wait_for_nobody),
 		TEST(a_flush_that_was_not_answered_is_asked_again),
 		TEST(a_successor_that_dies_too),
