@@ -155,6 +155,9 @@ int capture_take(struct tfan *tfan, struct control_message *reply)
 	struct capture *capture = &tfan->capture;
 	int rc = reply->header.cookie == capture->cookie && capture->stage == CAPTURE_ASKED ? 0 : -EPROTO;
 
+	/* What was held back for it is so no more. */
+	if (rc == 0)
+		tfan->attach.flags &= ~(uint32_t)ATTACH_HOLD;
 	if (rc == 0 && status->status != 0) {
 		capture_release(capture);
 		return failure_take(&tfan->failure, status->status, &status->failure);

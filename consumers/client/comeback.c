@@ -212,9 +212,6 @@ static int make(struct tfan *tfan)
 	struct control_id request = { 0 };
 	int rc;
 
-	/* What was held back until the state was there is so no more once it was. */
-	if (tfan->capture.stage != CAPTURE_ASKED)
-		tfan->attach.flags &= ~(uint32_t)ATTACH_HOLD;
 	rc = attach_ring(tfan, ATTACH_RESUME, place.time, place.cpu);
 	if (rc == 0)
 		rc = make_traces(tfan);

@@ -305,6 +305,44 @@ static void a_throttled_trace_stays_disabled(void **state)
 	assert_int_equal(fake_router_requests(&f->router, CONTROL_SET_ENABLED), 1);
 }
 
+/* Traces that wait for the state do so at the next router, too, and those that have had it don't. */
+static void what_is_held_back_stays_so(void **state)
+{
+	struct tfan_options options = TFAN_OPTIONS;
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+
+	tfan_close(f->tfan);
+	options.session = FAKE_SESSION;
+	options.directory = f->router.directory;
+	options.await_state = true;
+	assert_int_equal(tfan_open(&options, &f->tfan), 0);
+	assert_int_equal(tfan_trace_create(f->tfan, "tracepoint:a:b", &f->user), 0);
+	assert_int_equal(tfan_trace_set_enabled(f->user, true), 0);
+	lose(f);
+	find(f);
+	assert_int_equal(tfan_next(f->tfan, &event), 0);
+	assert_int_equal(f->router.attach.flags, ATTACH_RESUME | ATTACH_HOLD);
+	/* It can't be had, and is not awaited any more. */
+	f->router.refuse_status = TFAN_FAILED;
+	f->router.refuse_type = CONTROL_CAPTURE;
+	assert_int_equal(tfan_capture_state(f->tfan, TFAN_WANT_PROCESSES), 0);
+	while (tfan_next(f->tfan, &event) == 0)
+		assert_int_equal(tfan_wait(f->tfan, -1), 1);
+	/* A later one is: what lies in the ring of a router that dies over it is read. */
+	fake_router_event(&f->router, tfan_trace_id(f->user), now(), 1);
+	fake_router_publish(&f->router);
+	f->router.refuse_type = 0;
+	f->router.die_at = CONTROL_CAPTURE;
+	assert_int_equal(tfan_capture_state(f->tfan, TFAN_WANT_PROCESSES), 0);
+	expect_number(f, 1);
+	f->router.die_at = 0;
+	lose(f);
+	find(f);
+	assert_int_equal(tfan_next(f->tfan, &event), 0);
+	assert_int_equal(f->router.attach.flags, ATTACH_RESUME);
+}
+
 static void requests_wait_for_nobody(void **state)
 {
 	struct fixture *f = *state;
@@ -424,6 +462,7 @@ int main(void)
 		TEST(the_passing_over_ends_in_order),
 		TEST(a_trace_begins_where_it_was_enabled),
 		TEST(a_throttled_trace_stays_disabled),
+		TEST(what_is_held_back_stays_so),
 		TEST(requests_wait_for_nobody),
 		TEST(a_flush_that_was_not_answered_is_asked_again),
 		TEST(a_successor_that_dies_too),
