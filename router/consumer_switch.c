@@ -158,7 +158,6 @@ static void enable_widened(struct router *router, const struct pushdown_next *ne
 	if (!trace)
 		return;
 	/* Open before the kernel is asked, so that its first event finds the trace ready. */
-	trace->until = UINT64_MAX;
 	if (!router_recorded(router) && start_trace(consumer, trace) < 0) {
 		trace->claiming = false;
 		answer_failed(router, consumer, CONTROL_SET_ENABLED, next->cookie, -ENOMEM, "the trace");

@@ -56,6 +56,10 @@ struct trace {
 	enum trace_stage stage;
 	uint64_t since, until; /* ns */
 	uint32_t since_cpu;    /* of events at `since`: from this CPU on */
+	/* It was started again before all was told that came before it was stopped. */
+	bool reopens;
+	uint64_t next_since, next_until;
+	uint32_t next_cpu;
 	uint64_t live_from;    /* the route's `told` when it went live */
 	struct filter_program *filter;        /* NULL: everything */
 	struct filter_program *kernel_filter; /* the same for the kernel's own layout; in a raw session a copy */

@@ -216,12 +216,30 @@ static void trace_end(struct trace *trace)
 		delist(trace);
 	}
 	set_stage(trace, TRACE_OFF);
+	trace->reopens = false;
+}
+
+/* Stopped, and the stream has not come to where that was. */
+static bool has_tail(const struct trace *trace)
+{
+	return trace->stage == TRACE_CLOSING || (trace->stage == TRACE_WAITING && trace->until < UINT64_MAX);
 }
 
 int fanout_trace_start(struct trace *trace, uint64_t since, uint32_t cpu)
 {
 	int r;
 
+	if (has_tail(trace) && since > trace->until) {
+		/* Who is that quick again and again has what lies between the last two as well. */
+		if (!trace->reopens) {
+			trace->next_since = since;
+			trace->next_cpu = cpu;
+		}
+		trace->reopens = true;
+		trace->next_until = UINT64_MAX;
+		return 0;
+	}
+	trace->until = UINT64_MAX;
 	trace_end(trace);
 	/* Listed now, where a failure can still be told, and taken out again until its time comes. */
 	r = enlist(trace);
@@ -241,6 +259,10 @@ int fanout_trace_start(struct trace *trace, uint64_t since, uint32_t cpu)
 
 void fanout_trace_stop(struct trace *trace, uint64_t until)
 {
+	if (trace->reopens) {
+		trace->next_until = until;
+		return;
+	}
 	trace->until = until;
 	if (trace->stage == TRACE_LIVE)
 		set_stage(trace, TRACE_CLOSING);
@@ -251,17 +273,33 @@ static bool reached(const struct trace *trace, uint64_t time, uint32_t cpu)
 	return time > trace->since || (time == trace->since && cpu >= trace->since_cpu);
 }
 
+/* Returns whether it came to another stage. */
+static bool step(struct trace *trace, uint64_t time, uint32_t cpu)
+{
+	const bool reopens = trace->reopens;
+
+	if (trace->stage == TRACE_WAITING && reached(trace, time, cpu) && enlist(trace) == 0) {
+		trace->live_from = trace->route->told;
+		set_stage(trace, trace->until < UINT64_MAX ? TRACE_CLOSING : TRACE_LIVE);
+		return true;
+	}
+	if (trace->stage != TRACE_CLOSING || time <= trace->until)
+		return false;
+	trace_end(trace);
+	if (reopens) {
+		trace->since = trace->next_since;
+		trace->since_cpu = trace->next_cpu;
+		trace->until = trace->next_until;
+		set_stage(trace, TRACE_WAITING);
+	}
+	return true;
+}
+
 void fanout_traces_settle(struct route *route, uint64_t time, uint32_t cpu)
 {
 	for (uint32_t i = 0; i < route->trace_count; i++) {
-		struct trace *trace = route->traces[i];
-
-		if (trace->stage == TRACE_WAITING && reached(trace, time, cpu) && enlist(trace) == 0) {
-			trace->live_from = route->told;
-			set_stage(trace, trace->until < UINT64_MAX ? TRACE_CLOSING : TRACE_LIVE);
-		}
-		if (trace->stage == TRACE_CLOSING && time > trace->until)
-			trace_end(trace);
+		while (step(route->traces[i], time, cpu))
+			;
 	}
 }
 

@@ -118,6 +118,66 @@ static void a_trace_that_is_started_again(void **state)
 	assert_ledger(trace, 3, 0, 0);
 }
 
+/* However soon it is started again, what was committed before it was stopped is told, and nothing of in between. */
+static void a_trace_that_is_started_again_before_its_tail_is_told(void **state)
+{
+	struct fixture *f = *state;
+	struct trace *trace = live_trace(f, 1, 0, NULL);
+
+	emit(f, 10, 0, 1);
+	fanout_trace_stop(trace, 200);
+	assert_int_equal(fanout_trace_start(trace, 300, 0), 0);
+	emit(f, 150, 0, 2);
+	emit(f, 250, 0, 90);
+	emit(f, 300, 0, 3);
+	fanout_trace_stop(trace, 400);
+	assert_int_equal(fanout_trace_start(trace, 500, 0), 0);
+	fanout_trace_stop(trace, 600);
+	emit(f, 400, 0, 4);
+	emit(f, 550, 0, 5);
+	emit(f, 650, 0, 91);
+	assert_int_equal(trace->stage, TRACE_OFF);
+	for (int32_t n = 1; n <= 5; n++)
+		(void)expect(f, 0, 1, n);
+	expect_nothing(f);
+	assert_ledger(trace, 5, 0, 0);
+	assert_int_equal(f->number->changing, 0);
+}
+
+static void a_trace_that_is_stopped_and_started_before_it_began(void **state)
+{
+	struct fixture *f = *state;
+	struct trace *trace = add_trace(f, 1, 0, NULL);
+
+	assert_int_equal(fanout_trace_start(trace, 100, 0), 0);
+	fanout_trace_stop(trace, 150);
+	assert_int_equal(fanout_trace_start(trace, 200, 0), 0);
+	emit(f, 120, 0, 1);
+	emit(f, 170, 0, 90);
+	emit(f, 210, 0, 2);
+	(void)expect(f, 0, 1, 1);
+	(void)expect(f, 0, 1, 2);
+	expect_nothing(f);
+	assert_int_equal(trace->stage, TRACE_LIVE);
+	assert_ledger(trace, 2, 0, 0);
+}
+
+/* One that could not be started again has its tail all the same. */
+static void a_start_that_is_taken_back(void **state)
+{
+	struct fixture *f = *state;
+	struct trace *trace = live_trace(f, 1, 0, NULL);
+
+	fanout_trace_stop(trace, 200);
+	assert_int_equal(fanout_trace_start(trace, 300, 0), 0);
+	fanout_trace_stop(trace, 0);
+	emit(f, 150, 0, 1);
+	emit(f, 350, 0, 90);
+	(void)expect(f, 0, 1, 1);
+	expect_nothing(f);
+	assert_int_equal(trace->stage, TRACE_OFF);
+}
+
 static void a_removed_trace_is_gone(void **state)
 {
 	struct fixture *f = *state;
@@ -502,7 +562,9 @@ int main(void)
 		TEST(a_trace_without_a_place_begins_at_once),
 		TEST(the_tail_of_a_stopped_trace),
 		TEST(a_stop_before_the_beginning),
-		TEST(a_trace_that_is_started_again),
+		TEST(a_trace_that_is_started_again), TEST(a_trace_that_is_started_again_before_its_tail_is_told),
+		TEST(a_trace_that_is_stopped_and_started_before_it_began),
+		TEST(a_start_that_is_taken_back),
 		TEST(a_removed_trace_is_gone),
 		TEST(a_late_event_is_flagged),
 		TEST(the_name_is_the_one_of_the_moment),
