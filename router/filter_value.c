@@ -341,43 +341,72 @@ static bool take_char(const char **at, const char *end, char c)
 	return true;
 }
 
-static int add_range(struct filter_ranges *ranges, size_t *room, uint32_t low, uint32_t high)
-{
-	if (ranges->count == *room) {
-		size_t more = *room ? 2 * *room : 8;
-		struct filter_range *moved = realloc(ranges->at, more * sizeof(*moved));
+/* A bit for each: a list may name the same ones again and again. */
+struct cpus {
+	uint64_t words[(CPU_MAX + 1) / 64];
+};
 
-		if (!moved)
-			return -ENOMEM;
-		ranges->at = moved;
-		*room = more;
+static bool has_cpu(const struct cpus *cpus, uint32_t cpu)
+{
+	return cpus->words[cpu / 64] >> (cpu % 64) & 1;
+}
+
+static void add_cpus(struct cpus *cpus, uint32_t low, uint32_t high)
+{
+	for (uint32_t cpu = low; cpu <= high; cpu++)
+		cpus->words[cpu / 64] |= UINT64_C(1) << (cpu % 64);
+}
+
+/* Where a range of them begins. */
+static bool begins_at(const struct cpus *cpus, uint32_t cpu)
+{
+	return has_cpu(cpus, cpu) && !(cpu && has_cpu(cpus, cpu - 1));
+}
+
+static int make_ranges(const struct cpus *cpus, struct filter_ranges *ret)
+{
+	struct filter_ranges ranges = { 0 };
+	size_t count = 0;
+
+	for (uint32_t cpu = 0; cpu <= CPU_MAX; cpu++)
+		count += begins_at(cpus, cpu);
+	ranges.at = calloc(count ? count : 1, sizeof(*ranges.at));
+	if (!ranges.at)
+		return -ENOMEM;
+	for (uint32_t cpu = 0; cpu <= CPU_MAX; cpu++) {
+		if (begins_at(cpus, cpu))
+			ranges.at[ranges.count++].low = cpu;
+		if (has_cpu(cpus, cpu))
+			ranges.at[ranges.count - 1].high = cpu;
 	}
-	ranges->at[ranges->count++] = (struct filter_range){ low, high };
+	*ret = ranges;
 	return 0;
 }
 
-/* One of the list's elements: N, N-M, N-M:USED/GROUP or `all`. Returns 0, -EINVAL or -ENOMEM. */
-static int read_cpus(const char **at, const char *end, struct filter_ranges *ranges, size_t *room)
+/* One of the list's elements: N, N-M, N-M:USED/GROUP or `all`. Returns 0 or -EINVAL. */
+static int read_cpus(const char **at, const char *end, struct cpus *cpus)
 {
 	uint32_t low, high, used, group;
 
 	if (end - *at >= 3 && !memcmp(*at, "all", 3)) {
 		*at += 3;
-		return add_range(ranges, room, 0, CPU_MAX);
+		add_cpus(cpus, 0, CPU_MAX);
+		return 0;
 	}
 	if (!read_cpu(at, end, &low))
 		return -EINVAL;
 	high = low;
 	if (take_char(at, end, '-') && (!read_cpu(at, end, &high) || high < low))
 		return -EINVAL;
-	if (!take_char(at, end, ':'))
-		return add_range(ranges, room, low, high);
+	if (!take_char(at, end, ':')) {
+		add_cpus(cpus, low, high);
+		return 0;
+	}
 	if (!read_cpu(at, end, &used) || !take_char(at, end, '/') || !read_cpu(at, end, &group) ||
 		!used || used > group)
 		return -EINVAL;
 	for (; low <= high; low += group)
-		if (add_range(ranges, room, low, low + used - 1 < high ? low + used - 1 : high))
-			return -ENOMEM;
+		add_cpus(cpus, low, low + used - 1 < high ? low + used - 1 : high);
 	return 0;
 }
 
@@ -385,8 +414,8 @@ int filter_value_cpus(
 	const struct filter_compiler *compiler, struct ast_piece piece, struct filter_ranges *ret)
 {
 	const char *text = filter_piece_text(compiler, piece), *at = text, *end = text + piece.size;
-	struct filter_ranges ranges = { 0 };
-	size_t room = 0;
+	struct cpus cpus = { 0 };
+	bool any = false;
 	int error = 0;
 
 	while (at < end && !error) {
@@ -394,23 +423,16 @@ int filter_value_cpus(
 			at++;
 			continue;
 		}
-		error = read_cpus(&at, end, &ranges, &room);
+		any = true;
+		error = read_cpus(&at, end, &cpus);
 		if (!error && at < end && *at != ',' && *at != ' ' && *at != '\t')
 			error = -EINVAL;
 	}
-	if (!error && !ranges.count)
-		error = -EINVAL;
-	if (error) {
-		free(ranges.at);
-		if (error == -ENOMEM)
-			return error;
+	if (error || !any)
 		return filter_fail(compiler->failure,
 			(struct ast_piece){ piece.at + (uint32_t)(at - text), 1 },
 			"a list of CPUs looks like 0-2,5");
-	}
-	filter_ranges_normalise(&ranges);
-	*ret = ranges;
-	return 0;
+	return make_ranges(&cpus, ret);
 }
 
 /* The two ends of LOW..HIGH. */

@@ -14,6 +14,7 @@
 /* The linker sends the allocations here (--wrap). */
 static unsigned int allowed = UINT32_MAX; /* so many more succeed */
 static bool refused;
+static size_t largest; /* of all that were asked for */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -38,16 +39,22 @@ static bool is_refused(void)
 
 void *__wrap_malloc(size_t size)
 {
+	if (size > largest)
+		largest = size;
 	return is_refused() ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
+	if (count * size > largest)
+		largest = count * size;
 	return is_refused() ? NULL : __real_calloc(count, size);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
+	if (size > largest)
+		largest = size;
 	return is_refused() ? NULL : __real_realloc(old, size);
 }
 
@@ -265,6 +272,29 @@ static void test_match_takes_none(void **state)
 	filter_index_release(index);
 }
 
+/* `element` as often as there is room for it. */
+static void repeat(char *text, size_t room, const char *begin, const char *element, const char *between, const char *end)
+{
+	size_t used = (size_t)snprintf(text, room, "%s%s", begin, element);
+
+	while (used + strlen(between) + strlen(element) + strlen(end) < room)
+		used += (size_t)snprintf(text + used, room - used, "%s%s", between, element);
+	(void)snprintf(text + used, room - used, "%s", end);
+}
+
+/* However often a list names them, it is no more CPUs than there can be. */
+static void test_cpus_again_and_again(void **state)
+{
+	struct filter_program *program;
+	char text[4096];
+
+	repeat(text, sizeof(text), "CPU & CPUS{", "0-65535:1/2", ",", "}");
+	largest = 0;
+	program = compile_good(*state, text);
+	assert_in_range(largest, 1, 1U << 20);
+	filter_program_release(program);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +302,7 @@ int main(void)
 		cmocka_unit_test(test_unite),
 		cmocka_unit_test(test_index),
 		cmocka_unit_test(test_match_takes_none),
+		cmocka_unit_test(test_cpus_again_and_again),
 	};
 
 	return cmocka_run_group_tests_name("filter_memory", tests, samples_setup, samples_teardown);
