@@ -11,13 +11,21 @@ static int compare_low(const void *left, const void *right)
 	return a->low < b->low ? -1 : a->low > b->low;
 }
 
-void filter_ranges_normalise(struct filter_ranges *ranges)
+static bool is_sorted(const struct filter_ranges *ranges)
+{
+	for (size_t i = 1; i < ranges->count; i++)
+		if (ranges->at[i].low < ranges->at[i - 1].low)
+			return false;
+	return true;
+}
+
+/* Joins sorted ranges that touch or overlap. */
+static void join_neighbours(struct filter_ranges *ranges)
 {
 	size_t kept = 0;
 
 	if (ranges->count < 2)
 		return;
-	qsort(ranges->at, ranges->count, sizeof(ranges->at[0]), compare_low);
 	for (size_t i = 1; i < ranges->count; i++) {
 		struct filter_range *last = &ranges->at[kept], next = ranges->at[i];
 
@@ -29,6 +37,13 @@ void filter_ranges_normalise(struct filter_ranges *ranges)
 		}
 	}
 	ranges->count = kept + 1;
+}
+
+void filter_ranges_normalise(struct filter_ranges *ranges)
+{
+	if (!is_sorted(ranges))
+		qsort(ranges->at, ranges->count, sizeof(ranges->at[0]), compare_low);
+	join_neighbours(ranges);
 }
 
 bool filter_ranges_contain(const struct filter_ranges *ranges, uint64_t key)
@@ -76,15 +91,17 @@ static struct filter_range *room_for(size_t count)
 int filter_ranges_union(
 	const struct filter_ranges *a, const struct filter_ranges *b, struct filter_ranges *ret)
 {
-	struct filter_ranges joined = { a->count + b->count, room_for(a->count + b->count) };
+	struct filter_ranges joined = { 0, room_for(a->count + b->count) };
+	size_t i = 0, j = 0;
 
 	if (!joined.at)
 		return -ENOMEM;
-	if (a->count)
-		memcpy(joined.at, a->at, a->count * sizeof(a->at[0]));
-	if (b->count)
-		memcpy(joined.at + a->count, b->at, b->count * sizeof(b->at[0]));
-	filter_ranges_normalise(&joined);
+	while (i < a->count || j < b->count) {
+		bool first = j == b->count || (i < a->count && a->at[i].low <= b->at[j].low);
+
+		joined.at[joined.count++] = first ? a->at[i++] : b->at[j++];
+	}
+	join_neighbours(&joined);
 	*ret = joined;
 	return 0;
 }

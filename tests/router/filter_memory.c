@@ -1,5 +1,6 @@
 /* Every allocation of the filters fails once: each time the caller is told, nothing leaks (the
- * sanitizers look), and an index that could not be changed is what it was. */
+ * sanitizers look), and an index that could not be changed is what it was. And what the worst of
+ * them take. */
 #include "tests/router/filter_events.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 static unsigned int allowed = UINT32_MAX; /* so many more succeed */
 static bool refused;
 static size_t largest; /* of all that were asked for */
+static size_t sorted;  /* members of all that was sorted */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -24,6 +26,15 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void __real_qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
+void __wrap_qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
+
+void __wrap_qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+	sorted += count;
+	__real_qsort(base, count, size, compare);
+}
 
 static bool is_refused(void)
 {
@@ -295,6 +306,19 @@ static void test_cpus_again_and_again(void **state)
 	filter_program_release(program);
 }
 
+/* Sets that are in order are joined as they are, however many and however large they are. */
+static void test_large_sets(void **state)
+{
+	struct filter_program *program;
+	char text[4096];
+
+	repeat(text, sizeof(text), "", "CPU & CPUS{0-65535:1/2}", " || ", "");
+	sorted = 0;
+	program = compile_good(*state, text);
+	assert_in_range(sorted, 0, 10000);
+	filter_program_release(program);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +327,7 @@ int main(void)
 		cmocka_unit_test(test_index),
 		cmocka_unit_test(test_match_takes_none),
 		cmocka_unit_test(test_cpus_again_and_again),
+		cmocka_unit_test(test_large_sets),
 	};
 
 	return cmocka_run_group_tests_name("filter_memory", tests, samples_setup, samples_teardown);
