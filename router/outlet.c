@@ -230,7 +230,8 @@ static void record_gone(void *context, const struct record_header *record)
 		break;
 	case RECORD_THROTTLED:
 		memcpy(&throttled, payload, sizeof(throttled));
-		outlet_throttled(outlet, record->trace_id, record->time, &throttled);
+		if (outlet->throttled_count < OUTLET_THROTTLED_MAX)
+			outlet_throttled(outlet, record->trace_id, record->time, &throttled);
 		break;
 	default:
 		break;
@@ -330,6 +331,9 @@ void outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie, ui
 
 void outlet_throttled(struct outlet *outlet, uint64_t trace_id, uint64_t time, const struct record_throttled *why)
 {
+	/* Many at once: what is due already is told first. It finds no room only with a consumer that does not read. */
+	if (outlet->throttled_count == OUTLET_THROTTLED_MAX)
+		(void)write_due(outlet);
 	if (outlet->throttled_count == OUTLET_THROTTLED_MAX)
 		return;
 	outlet->throttled[outlet->throttled_count++] = (struct outlet_throttled){

@@ -109,6 +109,22 @@ static void a_mark_needs_no_event_behind_it(void **state)
 }
 
 /* Events lost before the marks and behind them are told before the marks, as long as nothing else came between. */
+/* As many traces as a consumer has may be throttled at once. */
+static void each_throttled_trace_is_told(void **state)
+{
+	const struct record_throttled why = { .rate = 1, .count = 2 };
+	const uint64_t traces = 2 * OUTLET_THROTTLED_MAX + 1;
+	struct fixture *f = *state;
+
+	tell(f);
+	for (uint64_t i = 0; i < traces; i++)
+		outlet_throttled(&f->outlet, TRACE + i, 1, &why);
+	assert_int_equal(outlet_publish(&f->outlet), 0);
+	(void)take(f, RECORD_EVENT);
+	for (uint64_t i = 0; i < traces; i++)
+		assert_int_equal(take(f, RECORD_THROTTLED)->trace_id, TRACE + i);
+}
+
 static void marks_wait_for_room(void **state)
 {
 	struct fixture *f = *state;
@@ -389,6 +405,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_mark_stands_between_two_events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_mark_needs_no_event_behind_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(each_throttled_trace_is_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(each_throttled_trace_is_told, set_up_overwriting, tear_down),
 		cmocka_unit_test_setup_teardown(marks_wait_for_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_due_is_awaited, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(marks_fit_behind_a_consumer_that_does_not_read, set_up, tear_down),
