@@ -376,10 +376,28 @@ uint64_t trace_now(const struct tfan *tfan)
 	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec - tfan->clock_ahead;
 }
 
+/* In all parts, or as it was. */
+static int switch_parts(struct tfan_trace *trace, bool enabled)
+{
+	struct failure kept;
+	size_t done = 0;
+	int rc = 0;
+
+	for (; rc == 0 && done < trace->part_count; done += rc == 0)
+		rc = send_enabled(trace->parts[done], &enabled);
+	if (rc == 0)
+		return 0;
+	kept = trace->tfan->failure;
+	while (done > 0)
+		(void)send_enabled(trace->parts[--done], &trace->enabled);
+	failure_restore(&trace->tfan->failure, &kept);
+	return rc;
+}
+
 int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled)
 {
 	uint64_t now = trace_now(trace->tfan);
-	int rc = each_part(trace, send_enabled, &enabled);
+	int rc = switch_parts(trace, enabled);
 
 	if (rc)
 		return rc;

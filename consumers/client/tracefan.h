@@ -113,6 +113,7 @@ int tfan_list(struct tfan *tfan, const char **ret);
  * It starts disabled. Errors: TFAN_USAGE (the notation, with position), TFAN_LOCATION, TFAN_FETCH_ARG,
  * TFAN_NOT_PERMITTED, TFAN_MISSING. *ret belongs to the connection; tfan_trace_close gives it back early. */
 int tfan_trace_create(struct tfan *tfan, const char *probe, struct tfan_trace **ret);
+/* All places of the trace are switched or, on failure, none. */
 int tfan_trace_set_enabled(struct tfan_trace *trace, bool enabled);
 /* Replaces the trace's filter; on failure the old one stays. Of a trace that is enabled a TFAN_FILTER record marks
  * the place where the new one took over. */

@@ -566,6 +566,20 @@ static void a_filter_holds_at_both_places_or_at_none(void **state)
 	assert_int_equal(f->router.log_ids[f->router.log_count - 1], 1000);
 }
 
+static void a_trace_is_enabled_at_both_places_or_at_none(void **state)
+{
+	struct fixture *f = *state;
+	struct tfan_trace *trace = create_twice(f);
+
+	refuse(f, CONTROL_SET_ENABLED, TFAN_BUSY, -1, "no");
+	f->router.refuse_after = 1;
+	assert_int_equal(tfan_trace_set_enabled(trace, true), -EBUSY);
+	assert_string_equal(tfan_failure(f->tfan)->message, "no");
+	/* The first place was enabled, and then disabled again. */
+	assert_int_equal(fake_router_requests(&f->router, CONTROL_SET_ENABLED), 3);
+	assert_int_equal(f->router.log_ids[f->router.log_count - 1], 1000);
+}
+
 static void the_second_place_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -609,6 +623,7 @@ int main(void)
 		TEST(the_fields_of_a_trace),
 		TEST(two_places_are_one_trace),
 		TEST(a_filter_holds_at_both_places_or_at_none),
+		TEST(a_trace_is_enabled_at_both_places_or_at_none),
 		TEST(one_filter_for_all_beside_their_own),
 		TEST(the_second_place_is_refused),
 	};
