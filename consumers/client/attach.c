@@ -165,7 +165,7 @@ int attach_welcomed(struct tfan *tfan, bool wait)
 	const struct control_welcome *welcome = (const struct control_welcome *)reply.bytes;
 	int rc;
 
-	rc = wait ? connection_wait(tfan, SILENCE_MS) : poll(&fd, 1, 0) == 0 ? -EAGAIN : 0;
+	rc = wait ? connection_wait(tfan, SILENCE_MS) : poll(&fd, 1, 0) <= 0 ? -EAGAIN : 0;
 	if (rc == -EAGAIN && !wait)
 		return rc;
 	if (rc == -EAGAIN) {

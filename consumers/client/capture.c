@@ -263,7 +263,7 @@ static bool look_at(int socket)
 {
 	struct pollfd fd = { .fd = socket, .events = POLLIN };
 
-	return poll(&fd, 1, 0) != 0;
+	return poll(&fd, 1, 0) > 0;
 }
 
 /* Looks for the answer. Returns 1 (it has come), 0 or -errno; -ECONNRESET alone without a failure set. */

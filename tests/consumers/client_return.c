@@ -23,6 +23,21 @@ struct fixture {
 	uint64_t before; /* CLOCK_MONOTONIC before anything was enabled */
 };
 
+/* The linker sends the library's calls here (--wrap): a signal may come in the midst of one. */
+static bool interrupted;
+
+int __real_poll(struct pollfd *fds, nfds_t count, int milliseconds);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int milliseconds);
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int milliseconds)
+{
+	if (!interrupted)
+		return __real_poll(fds, count, milliseconds);
+	interrupted = false;
+	errno = EINTR;
+	return -1;
+}
+
 static uint64_t now(void)
 {
 	struct timespec t;
@@ -343,6 +358,28 @@ static void what_is_held_back_stays_so(void **state)
 	assert_int_equal(f->router.attach.flags, ATTACH_RESUME);
 }
 
+/* Who only looks whether an answer has come does not wait for it, whatever the look is told. */
+static void a_look_that_is_interrupted_waits_for_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const struct tfan_event *event;
+
+	pthread_mutex_lock(&f->router.lock);
+	f->router.refuse_status = TFAN_FAILED;
+	f->router.refuse_type = CONTROL_CAPTURE;
+	assert_int_equal(tfan_capture_state(f->tfan, TFAN_WANT_PROCESSES), 0);
+	interrupted = true;
+	assert_int_equal(tfan_next(f->tfan, &event), 0);
+	assert_false(interrupted);
+	pthread_mutex_unlock(&f->router.lock);
+	while (tfan_next(f->tfan, &event) == 0)
+		assert_int_equal(tfan_wait(f->tfan, -1), 1);
+	lose(f);
+	interrupted = true;
+	assert_int_equal(tfan_next(f->tfan, &event), 0);
+	assert_false(interrupted);
+}
+
 static void requests_wait_for_nobody(void **state)
 {
 	struct fixture *f = *state;
@@ -463,6 +500,7 @@ int main(void)
 		TEST(a_trace_begins_where_it_was_enabled),
 		TEST(a_throttled_trace_stays_disabled),
 		TEST(what_is_held_back_stays_so),
+		TEST(a_look_that_is_interrupted_waits_for_nothing),
 		TEST(requests_wait_for_nobody),
 		TEST(a_flush_that_was_not_answered_is_asked_again),
 		TEST(a_successor_that_dies_too),
