@@ -203,12 +203,14 @@ void kept_out_renew(struct kept_out *kept)
 {
 	const struct pid_lists lists = instance_lists(kept->instance);
 	struct kept_out left = *kept;
-	int r;
+	int r, end;
 
 	left.due = LOOP_NEVER;
 	left.failed = false;
 	drop_stale(&left);
 	r = pid_lists_renew(&lists, left.processes, left.count);
+	end = r >= 0 && kept->failed ? pid_lists_mend(&lists) : 0;
+	r = end < 0 ? end : r;
 	if (r >= 0) {
 		if (!kept->doubt && was_given_out(kept))
 			left.doubt = kept->since;

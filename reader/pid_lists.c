@@ -165,15 +165,15 @@ int pid_lists_add(const struct pid_lists *lists, const pid_t *processes, size_t 
 	return r < 0 ? r : (int)numbers.count;
 }
 
-/* Whether somebody is listed who is not to be. Both are in order. */
-static bool has_others(const struct numbers *listed, const struct numbers *wanted)
+/* Whether somebody is in the one who is not in the other. Both are in order. */
+static bool has_others(const struct numbers *one, const struct numbers *other)
 {
 	size_t k = 0;
 
-	for (size_t i = 0; i < listed->count; i++) {
-		while (k < wanted->count && wanted->all[k] < listed->all[i])
+	for (size_t i = 0; i < one->count; i++) {
+		while (k < other->count && other->all[k] < one->all[i])
 			k++;
-		if (k == wanted->count || wanted->all[k] != listed->all[i])
+		if (k == other->count || other->all[k] != one->all[i])
 			return true;
 	}
 	return false;
@@ -314,12 +314,16 @@ int pid_lists_renew(const struct pid_lists *lists, const pid_t *processes, size_
 
 	if (!r)
 		r = read_listed(lists, &listed);
-	if (!r && has_others(&listed, &kept))
+	if (r < 0)
+		return r;
+	if (has_others(&listed, &kept))
 		r = renew(lists, &kept);
+	else if (has_others(&kept, &listed))
+		r = keep_out(lists, &kept);
 	return r < 0 ? r : (int)kept.count;
 }
 
 int pid_lists_mend(const struct pid_lists *lists)
 {
-	return tracedir_clear(lists->dir, LET_IN);
+	return flow_clear(lists->flow, lists->dir, LET_IN);
 }

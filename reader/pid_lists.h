@@ -24,11 +24,11 @@ int pid_lists_read(const struct pid_lists *lists, pid_t *ret, unsigned int count
  * process in a namespace of its own). */
 int pid_lists_add(const struct pid_lists *lists, const pid_t *processes, size_t count);
 
-/* Keeps them out, and nobody else any more, and no event of anybody else is missed by that; does nothing if nobody else is.
- * Returns how many threads they have, or -errno: then as before, or to be done again. */
+/* Keeps them out, and nobody else any more, and no event of anybody else is missed by that; does nothing if that is so.
+ * Returns how many threads they have, or -errno: then as before, or to be done again, behind pid_lists_mend. */
 int pid_lists_renew(const struct pid_lists *lists, const pid_t *processes, size_t count);
 
-/* What a reader that died while it renewed them has left behind. Who is to be kept out has been added before. */
+/* Takes back what a renewal that failed, or whose reader died, has left behind. Who is to be kept out has been added before. */
 int pid_lists_mend(const struct pid_lists *lists);
 
 /* Numbers are given out in turn. The last one, 0: not known. */

@@ -464,6 +464,51 @@ static void test_the_next_reader_takes_it_back(void **state)
 	assert_listed(ground, &self, 1);
 }
 
+/* The file that can't be appended to, or cleared. */
+static const char *append_fails, *clear_fails;
+
+int __real_tracedir_append(int folder, const char *path, const char *text);
+int __wrap_tracedir_append(int folder, const char *path, const char *text);
+int __wrap_tracedir_append(int folder, const char *path, const char *text)
+{
+	return append_fails && !strcmp(path, append_fails) ? -ENOMEM : __real_tracedir_append(folder, path, text);
+}
+
+int __real_tracedir_clear(int folder, const char *path);
+int __wrap_tracedir_clear(int folder, const char *path);
+int __wrap_tracedir_clear(int folder, const char *path)
+{
+	return clear_fails && !strcmp(path, clear_fails) ? -ENOMEM : __real_tracedir_clear(folder, path);
+}
+
+/* What failed half-way is done by the next try, which finds nobody on the list who is to go. */
+static void test_what_failed_is_done_again(void **state)
+{
+	struct ground *ground = *state;
+	const pid_t one = start(ground, be_kept_out, 0), self = getpid();
+	pid_t found[8];
+
+	assert_int_equal(kept_out_add(&ground->kept, 1, one), 0);
+	assert_int_equal(kept_out_add(&ground->kept, 2, start(ground, be_kept_out, 1)), 0);
+	kept_out_leave(&ground->kept, 2);
+	append_fails = "set_event_notrace_pid";
+	kept_out_renew(&ground->kept);
+	append_fails = NULL;
+	assert_int_equal(pid_lists_read(&(struct pid_lists){ .dir = ground->instance.dir }, found, 8), 0);
+	assert_int_not_equal(ground->kept.due, LOOP_NEVER);
+	kept_out_renew(&ground->kept);
+	assert_listed(ground, (const pid_t[]){ self, one }, 2);
+	assert_int_equal(ground->kept.due, LOOP_NEVER);
+	kept_out_leave(&ground->kept, 1);
+	clear_fails = "set_event_pid";
+	kept_out_renew(&ground->kept);
+	clear_fails = NULL;
+	assert_int_not_equal(ground->kept.due, LOOP_NEVER);
+	kept_out_renew(&ground->kept);
+	assert_listed(ground, &self, 1);
+	assert_int_equal(ground->kept.due, LOOP_NEVER);
+}
+
 /* Numbers go round, and the first of them are given out but once. */
 static void test_the_turn_of_a_number(void **state)
 {
@@ -587,6 +632,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_threads_that_end_are_let_in, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_a_full_list_is_renewed_at_once, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_the_next_reader_takes_it_back, set_up_ground, tear_down_ground),
+		cmocka_unit_test_setup_teardown(test_what_failed_is_done_again, set_up_ground, tear_down_ground),
 		cmocka_unit_test(test_the_turn_of_a_number),
 		cmocka_unit_test_setup_teardown(test_a_number_that_comes_back_at_once, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_numbers_of_a_namespace_hide_nobody, set_up_ground, tear_down_ground),
