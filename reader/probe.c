@@ -201,17 +201,17 @@ int probe_switch(struct probes *probes, struct probe *probe, bool on)
 	char path[2 * CONTROL_NAME_MAX + 32];
 	int r = on ? probe_stacks_switch(probes, probe->stacks) : 0;
 
-	if (probe->enabled == on || r)
+	if (probe->enabled == on)
 		return r;
 	event_path(probe, "enable", path, sizeof(path));
-	r = flow_write(probes->instance->flow, probes->instance->dir, path, false, on ? "1" : "0");
-	if (r < 0)
-		return r;
-	probe->enabled = on;
-	probe->was_enabled = probe->was_enabled || on;
-	if (!on && probe_stacks_switch(probes, 0) < 0)
+	if (!r)
+		r = flow_write(probes->instance->flow, probes->instance->dir, path, false, on ? "1" : "0");
+	if (!r)
+		probe->enabled = on;
+	probe->was_enabled = probe->was_enabled || probe->enabled;
+	if (!probe->enabled && probe_stacks_switch(probes, 0) < 0)
 		log_warning("the stacks could not be switched off");
-	return 0;
+	return r;
 }
 
 int probe_set_enabled(struct probes *probes, struct probe *probe, bool enabled,
