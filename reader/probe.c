@@ -345,8 +345,14 @@ int probe_unreference(
 int probe_keep(struct probes *probes, struct probe *probe, bool enabled,
 	struct control_failure *ret_failure)
 {
+	int status = EXIT_DONE;
+
 	probe->references++;
-	return enabled ? probe_set_enabled(probes, probe, true, ret_failure) : EXIT_DONE;
+	if (enabled)
+		status = probe_set_enabled(probes, probe, true, ret_failure);
+	if (status != EXIT_DONE)
+		probe->references--;
+	return status;
 }
 
 void probes_orphan(struct probes *probes)

@@ -70,10 +70,23 @@ static void test_no_stacks_without_the_event(void **state)
 	free(text);
 }
 
+/* Or the probe had an owner whom nobody knows. */
+static void test_what_is_not_kept_is_not_referred_to(void **state)
+{
+	struct bench *bench = *state;
+	struct control_failure failure;
+
+	assert_int_equal(probe_keep(&bench->probes, &bench->probe, true, &failure), EXIT_FAILED);
+	assert_int_equal(bench->probe.references, 0);
+	assert_int_equal(probe_keep(&bench->probes, &bench->probe, false, &failure), EXIT_DONE);
+	assert_int_equal(bench->probe.references, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_no_stacks_without_the_event, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_not_kept_is_not_referred_to, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
