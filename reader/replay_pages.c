@@ -125,6 +125,8 @@ static int open_cpus(struct pages *pages)
 	pages->cpus = calloc(pages->replay.cpu_count, sizeof(*pages->cpus));
 	if (!pages->cpus)
 		return -ENOMEM;
+	for (uint32_t i = 0; i < pages->replay.cpu_count; i++)
+		pages->cpus[i].fd = -1;
 	for (uint32_t i = 0; i < pages->replay.cpu_count; i++) {
 		struct page_file *file = &pages->cpus[i];
 		char path[64];

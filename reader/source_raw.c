@@ -318,12 +318,19 @@ static const struct source_ops raw_ops = { .name = "raw",
 	.settle = settle,
 	.close = raw_close };
 
+static int make_cpus(struct raw *raw, struct pool_writer *pool)
+{
+	raw->cpus = calloc(raw->cpu_count, sizeof(*raw->cpus));
+	raw->poll = calloc(raw->cpu_count, sizeof(*raw->poll));
+	for (uint32_t i = 0; raw->cpus && i < raw->cpu_count; i++)
+		raw->cpus[i].fd = -1;
+	return raw->cpus && raw->poll ? pool_writer_count(pool, raw->cpu_count) : -ENOMEM;
+}
+
 static int open_cpus(struct raw *raw)
 {
 	int r = 0;
 
-	for (uint32_t i = 0; i < raw->cpu_count; i++)
-		raw->cpus[i].fd = -1;
 	for (uint32_t i = 0; !r && i < raw->cpu_count; i++) {
 		struct raw_cpu *cpu = &raw->cpus[i];
 		char path[64];
@@ -373,9 +380,7 @@ int source_raw_open(const struct instance *instance, struct loop *loop, struct p
 	raw->until = UINT64_MAX;
 	raw->gap = LOAD_PAUSE;
 	raw->share = pool->slot_count / raw->cpu_count ? pool->slot_count / raw->cpu_count : 1;
-	raw->cpus = calloc(raw->cpu_count, sizeof(*raw->cpus));
-	raw->poll = calloc(raw->cpu_count, sizeof(*raw->poll));
-	r = raw->cpus && raw->poll ? pool_writer_count(pool, raw->cpu_count) : -ENOMEM;
+	r = make_cpus(raw, pool);
 	if (!r)
 		r = source_init(&raw->base, &raw_ops, loop, pool, interval);
 	if (!r)

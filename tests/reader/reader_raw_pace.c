@@ -199,6 +199,28 @@ static void test_a_wake_up_is_due_at_once(void **state)
 	assert_int_equal(((struct raw *)bench->source)->moved, 1);
 }
 
+static void ignore(void *context, short revents)
+{
+	(void)context;
+	(void)revents;
+}
+
+/* Its files are not open yet, and what is must not be closed for them. */
+static void test_a_start_that_fails_closes_nobodys_file(void **state)
+{
+	struct bench *bench = *state;
+	struct loop_watch other = { .fd = STDERR_FILENO, .events = POLLIN, .ready = ignore };
+	struct source *source = NULL;
+	struct loop full;
+
+	assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+	assert_int_equal(loop_open(false, 1, &full), 0);
+	assert_int_equal(loop_add(&full, &other), 0);
+	assert_int_equal(source_raw_open(&bench->instance, &full, &bench->pool, INTERVAL, true, &source), -ENOSPC);
+	loop_close(&full);
+	assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +229,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nothing_for_an_interval_ends_the_load, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_cpu_that_is_absent_keeps_nobody_awake, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_wake_up_is_due_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_start_that_fails_closes_nobodys_file, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/exit_status.h"
+#include "reader/replay.h"
 #include "shm/recording_abi.h"
 #include "shm/segment.h"
 
@@ -491,6 +492,28 @@ static void test_lopsided_pages(void **state)
 	finish(&session, &story);
 }
 
+/* One of the files can't be opened, and those behind it are not open yet. */
+static void test_pages_that_cannot_be_opened(void **state)
+{
+	struct tracedir_problem problem;
+	struct replay *replay = NULL;
+	char path[256];
+
+	(void)state;
+	make_folder("loop");
+	make_folder("loop/events");
+	write_file("loop/events/header_page", header_page, strlen(header_page));
+	make_folder("loop/per_cpu");
+	make_folder("loop/per_cpu/cpu0");
+	make_folder("loop/per_cpu/cpu1");
+	path_to(path, sizeof(path), "loop/per_cpu/cpu0/trace_pipe_raw");
+	assert_int_equal(symlink("trace_pipe_raw", path), 0);
+	path_to(path, sizeof(path), "loop");
+	assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+	assert_int_equal(replay_pages_open(path, &replay, &problem), -ELOOP);
+	assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+}
+
 static int make_place(void **state)
 {
 	(void)state;
@@ -516,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_text_log),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_lopsided_pages),
+		cmocka_unit_test(test_pages_that_cannot_be_opened),
 	};
 
 	return cmocka_run_group_tests(tests, make_place, remove_place);
