@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* How long the router may take to notice that its reader is dead, and to answer. */
+/* How long the router may take to let somebody in, to notice that its reader is dead, and to answer. */
 #define ANSWER_SECONDS 20
 
 bool successor_possible(const struct reader *reader)
@@ -40,7 +40,9 @@ static int connect_router(const struct session_dir *dir)
 	n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/consumers.sock", dir->path);
 	if (n < 0 || (size_t)n >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
+	/* For the answer, and for the connection where many wait for one already. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
 		return -errno;
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return errno == ECONNREFUSED ? -ENOENT : -errno;
