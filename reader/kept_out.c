@@ -35,7 +35,10 @@ int kept_out_open(struct kept_out *kept, const struct instance *instance, pid_t 
 	const struct pid_lists lists = instance_lists(instance);
 	int r;
 
-	*kept = (struct kept_out){ .instance = instance, .due = LOOP_NEVER };
+	/* It is too large to go by way of the stack. */
+	memset(kept, 0, sizeof(*kept));
+	kept->instance = instance;
+	kept->due = LOOP_NEVER;
 	kept->processes[kept->count++] = getpid();
 	if (helper > 0)
 		kept->processes[kept->count++] = helper;
@@ -173,18 +176,32 @@ void kept_out_leave_all(struct kept_out *kept, uint64_t grace)
 		kept->due = loop_now() + grace;
 }
 
-static void drop_stale(struct kept_out *kept)
+static void swap(struct kept_out *kept, unsigned int a, unsigned int b)
+{
+	const pid_t process = kept->processes[a];
+	const uint64_t number = kept->numbers[a], start = kept->starts[a];
+	const uint32_t last = kept->lasts[a];
+
+	kept->processes[a] = kept->processes[b];
+	kept->numbers[a] = kept->numbers[b];
+	kept->starts[a] = kept->starts[b];
+	kept->lasts[a] = kept->lasts[b];
+	kept->processes[b] = process;
+	kept->numbers[b] = number;
+	kept->starts[b] = start;
+	kept->lasts[b] = last;
+}
+
+/* Moves the stale ones behind the others. Returns how many those are. */
+static unsigned int stale_last(struct kept_out *kept)
 {
 	unsigned int left = kept->own;
 
 	for (unsigned int i = kept->own; i < kept->count; i++) {
-		if (kept->numbers[i] == KEPT_OUT_STALE)
-			continue;
-		kept->numbers[left] = kept->numbers[i];
-		kept->starts[left] = kept->starts[i];
-		kept->processes[left++] = kept->processes[i];
+		if (kept->numbers[i] != KEPT_OUT_STALE)
+			swap(kept, left++, i);
 	}
-	kept->count = left;
+	return left;
 }
 
 /* Whether a number that is stale may be another's, because more threads were made than there can be. */
@@ -202,26 +219,24 @@ static bool was_given_out(const struct kept_out *kept)
 void kept_out_renew(struct kept_out *kept)
 {
 	const struct pid_lists lists = instance_lists(kept->instance);
-	struct kept_out left = *kept;
-	int r, end;
+	const unsigned int left = stale_last(kept);
+	int r = pid_lists_renew(&lists, kept->processes, left);
+	const int end = r >= 0 && kept->failed ? pid_lists_mend(&lists) : 0;
 
-	left.due = LOOP_NEVER;
-	left.failed = false;
-	drop_stale(&left);
-	r = pid_lists_renew(&lists, left.processes, left.count);
-	end = r >= 0 && kept->failed ? pid_lists_mend(&lists) : 0;
 	r = end < 0 ? end : r;
-	if (r >= 0) {
-		if (!kept->doubt && was_given_out(kept))
-			left.doubt = kept->since;
-		look_again(&left, (size_t)r, left.count);
-		*kept = left;
+	if (r < 0) {
+		kept->due = loop_now() + pid_lists_unused();
+		if (!kept->failed)
+			log_warning("who has left is still kept out of the trace, and is to be let in later: %s", strerror(-r));
+		kept->failed = true;
 		return;
 	}
-	kept->due = loop_now() + pid_lists_unused();
-	if (!kept->failed)
-		log_warning("who has left is still kept out of the trace, and is to be let in later: %s", strerror(-r));
-	kept->failed = true;
+	if (!kept->doubt && was_given_out(kept))
+		kept->doubt = kept->since;
+	kept->count = left;
+	kept->due = LOOP_NEVER;
+	kept->failed = false;
+	look_again(kept, (size_t)r, left);
 }
 
 uint64_t kept_out_doubt(struct kept_out *kept)

@@ -222,7 +222,8 @@ int live_open(struct live *live, struct instance *instance, const char *session,
 {
 	int r;
 
-	*live = (struct live){ .provider = { .ops = &live_ops }, .instance = instance };
+	live->provider = (struct provider){ .ops = &live_ops };
+	live->instance = instance;
 	r = kept_out_open(&live->kept, instance, helper);
 	if (r < 0)
 		return r;

@@ -177,17 +177,18 @@ static int prepare(struct router *router, int fds[FD_COUNT])
 	return r;
 }
 
-int connect_reader(struct router *router)
+static int preparing_failed(int error)
+{
+	log_error("preparing the session: %s", strerror(-error));
+	return EXIT_FAILED;
+}
+
+static int greet(struct router *router, bool own_clock)
 {
 	struct control_router_hello hello;
 	struct control_message reply;
-	const bool own_clock = time_namespace_ahead() != 0;
-	int r, status = open_socket(router);
+	int r;
 
-	if (status == EXIT_DONE)
-		status = drop_privileges(router);
-	if (status != EXIT_DONE)
-		return status;
 	control_header_init(&hello.header, CONTROL_ROUTER, sizeof(hello), ++router->upstream.next_cookie);
 	r = control_call(router->upstream.fd, &hello, NULL, 0, &reply);
 	if (r == -ECONNRESET) {
@@ -214,16 +215,25 @@ int connect_reader(struct router *router)
 	router->upstream.lasting = router->welcome.flags & SESSION_LASTING;
 	r = reply.fd_count == FD_COUNT ? prepare(router, reply.fds) : -EBADMSG;
 	control_message_release(&reply);
-	if (r == 0)
-		r = own_events_start(router);
+	return r < 0 ? preparing_failed(r) : EXIT_DONE;
+}
+
+int connect_reader(struct router *router)
+{
+	const bool own_clock = time_namespace_ahead() != 0;
+	int r, status = open_socket(router);
+
+	if (status == EXIT_DONE)
+		status = drop_privileges(router);
+	if (status == EXIT_DONE)
+		status = greet(router, own_clock);
+	if (status != EXIT_DONE)
+		return status;
+	r = own_events_start(router);
 	/* As of after these were switched on, so that there is no gap between. */
 	if (r == 0)
 		r = state_start(router);
 	if (r == 0 && fcntl(router->upstream.fd, F_SETFL, O_NONBLOCK) < 0)
 		r = -errno;
-	if (r < 0) {
-		log_error("preparing the session: %s", strerror(-r));
-		return EXIT_FAILED;
-	}
-	return EXIT_DONE;
+	return r < 0 ? preparing_failed(r) : EXIT_DONE;
 }

@@ -23,7 +23,8 @@ int fanout_init(struct fanout *fanout, struct catalog *catalog, bool text, bool 
 	fanout->big_endian = big_endian;
 	fanout->foreign = big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 	fanout->by_type = calloc(1U << 16, sizeof(struct route *));
-	if (!fanout->by_type)
+	fanout->text_payload = text ? malloc(FANOUT_TEXT_MAX) : NULL;
+	if (!fanout->by_type || (text && !fanout->text_payload))
 		return -ENOMEM;
 	if (getrandom(&fanout->seed, sizeof(fanout->seed), 0) != sizeof(fanout->seed))
 		return -EIO;
@@ -36,6 +37,7 @@ void fanout_release(struct fanout *fanout)
 		fanout_route_release(fanout->routes[i]);
 	free(fanout->routes);
 	free(fanout->by_type);
+	free(fanout->text_payload);
 	tasks_release(&fanout->tasks);
 	memset(fanout, 0, sizeof(*fanout));
 }

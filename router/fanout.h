@@ -162,6 +162,9 @@ struct fanout_window {
 	struct fanout_lane lanes[FANOUT_WINDOW]; /* as each ring came first */
 };
 
+/* Bytes that the fields of a line may come to. */
+#define FANOUT_TEXT_MAX (128U << 10)
+
 struct fanout {
 	struct catalog *catalog;
 	bool text, big_endian;
@@ -191,6 +194,7 @@ struct fanout {
 	void (*unseen)(void *context, struct route *route);
 	void *unseen_context;
 	struct fanout_window window;
+	uint64_t *text_payload; /* of the line that is told; read by 64-bit words (the bitmap of present fields) */
 };
 
 /* Returns 0 or -errno. `catalog` must outlive the fan-out. */

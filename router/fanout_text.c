@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define TEXT_PAYLOAD_MAX (128U << 10)
-
 static struct route *text_route(struct fanout *fanout, const struct text_line *line)
 {
 	char call[CONTROL_NAME_MAX];
@@ -69,8 +67,7 @@ static void text_tell(struct fanout *fanout, struct route *route, const struct t
 int fanout_text(struct fanout *fanout, const struct text_joined *joined)
 {
 	struct route *route = text_route(fanout, &joined->line);
-	/* Read by 64-bit words (the bitmap of present fields). */
-	uint64_t payload[TEXT_PAYLOAD_MAX / sizeof(uint64_t)];
+	uint64_t *const payload = fanout->text_payload;
 	bool suspect = false;
 	size_t size = 0;
 	int r;
@@ -80,7 +77,7 @@ int fanout_text(struct fanout *fanout, const struct text_joined *joined)
 		fanout->unrouted++;
 		return TEXT_JOIN_DONE;
 	}
-	r = text_fields_encode(&route->schema, &joined->line.body, payload, sizeof(payload), &size, &suspect);
+	r = text_fields_encode(&route->schema, &joined->line.body, payload, FANOUT_TEXT_MAX, &size, &suspect);
 	if (r == -EAGAIN && !joined->last)
 		return TEXT_JOIN_OPEN;
 	if (r == -ENOSPC || r == -EINVAL) {

@@ -156,14 +156,15 @@ static int enable(struct router *router, uint64_t probe_id)
 	return r;
 }
 
-static int start_one(struct router *router, size_t row)
+/* *ret_probe: 0 where there is no such event. */
+static int define(struct router *router, size_t row, uint64_t *ret_probe)
 {
 	struct control_create create = { .kind = PROBE_TRACEPOINT };
 	struct control_message reply;
 	const struct control_probe_created *created = (const struct control_probe_created *)reply.bytes;
-	uint64_t probe_id = 0;
 	int r;
 
+	*ret_probe = 0;
 	(void)control_text(create.system, sizeof(create.system), rows[row].system);
 	(void)control_text(create.event, sizeof(create.event), rows[row].event);
 	control_header_init(&create.header, CONTROL_PROBE_CREATE, sizeof(create), ++router->upstream.next_cookie);
@@ -174,9 +175,17 @@ static int start_one(struct router *router, size_t row)
 		log_debug("%s:%s: %s", rows[row].system, rows[row].event, created->failure.message);
 	} else {
 		r = take_format(router, row, created, reply.fds[0]);
-		probe_id = created->probe_id;
+		*ret_probe = created->probe_id;
 	}
 	control_message_release(&reply);
+	return r;
+}
+
+static int start_one(struct router *router, size_t row)
+{
+	uint64_t probe_id;
+	int r = define(router, row, &probe_id);
+
 	return r == 0 && probe_id && !router_recorded(router) ? enable(router, probe_id) : r;
 }
 

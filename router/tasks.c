@@ -121,23 +121,25 @@ static struct task *find_place(const struct tasks *tasks, int32_t tid)
 
 static int tasks_grow(struct tasks *tasks)
 {
-	struct tasks bigger = { .room = tasks->room * 2 };
+	const size_t room = tasks->room;
+	struct task *const places = tasks->places;
+	struct task *bigger;
 
 	if (tasks->count >= TASKS_MAX) {
 		tasks_clear(tasks);
 		tasks->query_all = true;
 		return 0;
 	}
-	bigger.places = places_create(bigger.room);
-	if (!bigger.places)
+	bigger = places_create(2 * room);
+	if (!bigger)
 		return -ENOMEM;
-	for (size_t i = 0; i < tasks->room; i++) {
-		if (tasks->places[i].tid != -1)
-			*find_place(&bigger, tasks->places[i].tid) = tasks->places[i];
+	tasks->places = bigger;
+	tasks->room = 2 * room;
+	for (size_t i = 0; i < room; i++) {
+		if (places[i].tid != -1)
+			*find_place(tasks, places[i].tid) = places[i];
 	}
-	free(tasks->places);
-	tasks->places = bigger.places;
-	tasks->room = bigger.room;
+	free(places);
 	memset(tasks->recent, 0, sizeof(tasks->recent));
 	return 0;
 }

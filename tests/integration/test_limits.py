@@ -44,5 +44,44 @@ class Descriptors(harness.TestCase):
                 self.assertNotIn("Too many open files", result.err)
 
 
+class Stack(harness.TestCase):
+    """64 KiB are enough for all of it, the arguments and the environment included."""
+
+    def run_small(self, *words):
+        result = harness.run(limited("-s 64", *words), env={"LANG": "C"})
+        self.check_ended(result)
+        return result
+
+    def test_a_trace(self):
+        tracefan, workload = harness.program("tracefan"), harness.program("workload_calls")
+        probes = ["-e", f"n=uprobe:{workload}:workload_call n={harness.argument(0)}:u64 if n >= 0", "-e", "tracepoint:sched:sched_process_exec",
+                  "-f", "pid > 0 && comm in {sh, workload_calls}"]
+        for source in ("raw", "text"):
+            with self.subTest(source=source):
+                out = f"{self.folder}/{source}"
+                # More processes than the router's first table of them holds.
+                command = f'i=0; while [ $i -lt 700 ]; do /bin/true & i=$((i + 1)); done; wait; {workload} 10'
+                result = self.run_small(tracefan, "trace", "-s", source, "-o", "json", "-w", out, "--state", "--process", *probes,
+                                        "--", "sh", "-c", command)
+                result.out = open(out).read()
+                self.check_balance(result)
+                self.assertEqual(len(result.of("n")), 10)
+
+    def test_the_rest(self):
+        tracefan, recording = harness.program("tracefan"), f"{self.folder}/recording"
+        self.run_small(tracefan, "record", "-o", recording, "-e", EVENT, "--", "true")
+        self.run_small(tracefan, "replay", recording)
+        self.run_small(tracefan, "explain", "-e", EVENT, "-f", "pid > 3 || comm ~ \"a*\"")
+        self.run_small(tracefan, "ls", "sched:*")
+        self.run_small(tracefan, "watch", "exec", "-d", "0.2")
+        self.run_small(tracefan, "top", "-e", EVENT, "-d", "0.2")
+        name = f"limit-{os.getpid()}"
+        self.addCleanup(harness.run, [tracefan, "session", "stop", name])
+        self.run_small(tracefan, "session", "start", name)
+        self.run_small(tracefan, "trace", "--session", name, "-e", EVENT, "--", "true")
+        self.run_small(tracefan, "status", "--session", name)
+        self.run_small(tracefan, "session", "stop", name)
+
+
 if __name__ == "__main__":
     harness.main()
