@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -138,6 +139,19 @@ static int open_source(struct reader *reader, bool uring)
 	return r;
 }
 
+/* The kernel gives a ring as many workers as its user may have processes, and what is handed to one waits for it:
+ * with none for ever. */
+static void look_for_workers(struct reader *reader)
+{
+	struct rlimit limit;
+
+	if (reader->flags & SESSION_FALLBACK || getrlimit(RLIMIT_NPROC, &limit) < 0 || limit.rlim_cur > 0)
+		return;
+	log_warning("io_uring can't be used where the limit of processes is 0 (ulimit -u, LimitNPROC=): reading by poll and "
+		    "read instead");
+	reader->flags |= SESSION_FALLBACK;
+}
+
 static int start_source(struct reader *reader)
 {
 	bool text = reader->options->source == OPTIONS_TEXT;
@@ -146,6 +160,7 @@ static int start_source(struct reader *reader)
 
 	if (r < 0)
 		return r;
+	look_for_workers(reader);
 	r = open_source(reader, !(reader->flags & SESSION_FALLBACK));
 	if (r < 0 && r != -EBUSY && !(reader->flags & SESSION_FALLBACK)) {
 		log_warning("io_uring can't be used here (%s): reading by poll and read instead",

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the limits of a process (setrlimit(2)) leave too little of: said, with the limit and its mend, or not needed."""
 import os
+import resource
 
 import harness
 
@@ -42,6 +43,23 @@ class Descriptors(harness.TestCase):
                 result = harness.run(limited(limit, harness.program("tracefan"), "trace", "--process", "-e", EVENT, "--", "true"))
                 self.check_ended(result)
                 self.assertNotIn("Too many open files", result.err)
+
+
+class Processes(harness.TestCase):
+    def test_none(self):
+        """The ring's workers count as processes: without one, what is handed to them is never done."""
+        tracefan, workload = harness.program("tracefan"), harness.program("workload_calls")
+        for limit, source in ((0, "raw"), (0, "text"), (1, "raw")):
+            with self.subTest(limit=limit, source=source):
+                # Not every shell's ulimit knows it.
+                result = harness.run([tracefan, "trace", "-s", source, "-o", "json", "-w", f"{self.folder}/out",
+                                      "-e", f"n=uprobe:{workload}:workload_call", "--", workload, "10"],
+                                     preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_NPROC, (n, n)))
+                self.check_ended(result)
+                result.out = open(f"{self.folder}/out").read()
+                self.check_balance(result)
+                self.assertEqual(len(result.of("n")), 10)
+                self.assertEqual("limit of processes is 0 (ulimit -u" in result.err, limit == 0)
 
 
 class Stack(harness.TestCase):
