@@ -24,10 +24,12 @@
 /* How long a consumer may take to leave after the end of its session, and the reader for each answer: the kernel's last
  * counts come behind the removal of probes, which takes the kernel a grace period each. */
 #define END_PATIENCE_NS 5000000000U
-/* How long a new router waits for the consumers of the last one. */
 /* Out of descriptors: one may be free again that others on the machine had. */
 #define ACCEPT_AGAIN_NS 1000000000U
+/* How long a new router waits for the consumers of the last one. What this process or the reader stood still, which shows after
+ * so long, is none of it: nobody could come back then. */
 #define RETURN_PATIENCE_NS 3000000000U
+#define STANDSTILL_NS      1000000000U
 
 /* Without a consumer it has about half of these open. */
 #define FILES_NEEDED 48U
@@ -214,9 +216,18 @@ void router_returned(struct router *router)
 		pushdown_all(router);
 }
 
+static bool stood_still(const struct router *router, uint64_t now)
+{
+	return now - router->await_deadline >= STANDSTILL_NS || upstream_silent(&router->upstream, now) >= STANDSTILL_NS;
+}
+
 static bool waits_for_consumers(struct router *router)
 {
-	if (router->awaited && router_now() >= router->await_deadline) {
+	const uint64_t now = router_now();
+
+	if (router->awaited && now >= router->await_deadline && stood_still(router, now))
+		router->await_deadline = now + RETURN_PATIENCE_NS;
+	if (router->awaited && now >= router->await_deadline) {
 		log_warning("%u consumers of the last router did not come back", router->awaited);
 		router->awaited = 0;
 		pushdown_all(router);

@@ -38,6 +38,7 @@ struct upstream {
 	uint64_t next_cookie;
 	struct upstream_request *pending;
 	size_t pending_count, pending_room;
+	uint64_t heard; /* ns, CLOCK_MONOTONIC: of the last answer, or of the first request since nothing was pending */
 	bool lasting; /* another reader may take over: copies are kept */
 	void *context; /* handed to `done` */
 };
@@ -57,6 +58,9 @@ int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint3
  * or -errno
  * (-EAGAIN: nothing there, -EBADMSG: an answer to nothing). */
 int upstream_receive(struct upstream *upstream);
+
+/* For how many ns of CLOCK_MONOTONIC until `now` the reader has not answered anything of what it was asked. */
+uint64_t upstream_silent(const struct upstream *upstream, uint64_t now);
 
 /* The last request of this type that a consumer's trace has without an answer, or NULL. The queue's own: it lies there until
  * the next call of any of these functions. */

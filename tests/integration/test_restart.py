@@ -9,6 +9,8 @@ import harness
 
 GETPGID = "syscalls:sys_enter_getpgid"
 ROUNDS, COUNT = 5, 20000
+# A second more than a router's patience, and what it takes for standing still.
+STANDSTILL = 5
 
 
 def setUpModule():
@@ -100,6 +102,32 @@ class Restart(harness.TestCase):
         wanted = range(first, first + 100)
         self.assertEqual(self.numbers(result, wanted), list(wanted))
         self.assertEqual(self.session.stop(), (0, 0))
+
+    def come_back_past(self, daemon):
+        """A consumer that comes back, but for a daemon that stands still for longer than consumers are waited for: that isn't theirs."""
+        process, gate = self.consumer("patient", "--on-loss", "report")
+        process.signal(signal.SIGSTOP)
+        self.restart()
+        getattr(self.session, daemon).signal(signal.SIGSTOP)
+        process.signal(signal.SIGCONT)
+        first = (1 << 28) + os.getpid() % 128 * 100
+        self.assertEqual(self.work(first, 100).wait(), 0)
+        time.sleep(STANDSTILL)
+        getattr(self.session, daemon).signal(signal.SIGCONT)
+        self.await_return([process], 1)
+        gate.open()
+        result = process.wait()
+        self.check_ended(result)
+        self.check_no_loss(result)
+        wanted = range(first, first + 100)
+        self.assertEqual(self.numbers(result, wanted), list(wanted))
+        self.assertEqual(self.session.stop(), (0, 0))
+
+    def test_a_router_that_stands_still_has_patience(self):
+        self.come_back_past("router")
+
+    def test_a_reader_that_stands_still_costs_nobody_his_place(self):
+        self.come_back_past("reader")
 
     def test_every_event_once(self):
         # Numbers of our own: others on the machine may make the same calls.
