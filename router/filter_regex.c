@@ -1,5 +1,7 @@
 #include "router/filter_regex.h"
 
+#include "base/checked.h"
+
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <errno.h>
 #include <pcre2.h>
@@ -71,15 +73,24 @@ static int compile(struct filter_regex *regex, const char *pattern, size_t size,
 static int compile_bounded(struct filter_regex *regex, const char *text, struct ast_piece piece,
 	struct filter_failure *failure)
 {
-	static const char before[] = "(?s:.*?)(?:", after[] = "\\E)";
-	const size_t head = sizeof(before) - 1, tail = sizeof(after) - 1;
-	char pattern[FILTER_REGEX_MAX + sizeof(before) + sizeof(after)];
+	static const char before[] = "(?s:.*?)(?:";
+	/* What may go on to the pattern's end is ended first: a quotation or, where a newline says
+	 * nothing else, a comment of (?x). */
+	static const char *const after[] = { "\\E)", "\n)" };
+	const size_t head = sizeof(before) - 1;
+	char pattern[FILTER_REGEX_MAX + sizeof(before) + sizeof("\\E)")];
+	int error = -EINVAL;
 
 	memcpy(pattern, before, head);
 	memcpy(pattern + head, text + piece.at, piece.size);
-	memcpy(pattern + head + piece.size, after, tail);
-	return compile(
-		regex, pattern, head + piece.size + tail, PCRE2_ANCHORED, head, piece, failure);
+	for (size_t i = 0; error == -EINVAL && i < ARRAY_SIZE(after); i++) {
+		const size_t tail = strlen(after[i]);
+
+		memcpy(pattern + head + piece.size, after[i], tail);
+		error = compile(
+			regex, pattern, head + piece.size + tail, PCRE2_ANCHORED, head, piece, failure);
+	}
+	return error;
 }
 
 static int compile_pattern(struct filter_regex *regex, const char *text, struct ast_piece piece,
