@@ -115,6 +115,9 @@ static void answer_attach(struct fake_router *router, const struct control_messa
 	memcpy(&router->attach, request->bytes, sizeof(router->attach));
 	while (capacity < router->attach.ring_capacity)
 		capacity *= 2;
+	/* Of a connection before. */
+	if (router->attached)
+		ring_writer_release(&router->ring);
 	MUST(ring_writer_create(capacity, (enum ring_overflow)router->attach.overflow, &router->ring) == 0);
 	router->attached = true;
 	MUST(ring_writer_share(&router->ring, fds) == 0);
