@@ -190,12 +190,12 @@ static void writer_push_out(struct ring_writer *writer, size_t size)
 	uint64_t want = used + size - writer->capacity;
 	uint64_t gone = 0;
 
-	/* Only whole, published records are pushed out, so that `oldest` never passes `published`.
-	 */
-	if (want > writer->published - writer->oldest)
-		ring_writer_show(writer);
 	if (want < step)
 		want = step < used ? step : used;
+	/* Only whole, published records are pushed out, so that `oldest` never passes `published`; and there is another behind
+	 * them, from which the consumer learns where it is if this process dies here. */
+	if (want >= writer->published - writer->oldest)
+		ring_writer_show(writer);
 	while (gone < want && writer->oldest + gone != writer->published) {
 		const struct record_header *record = writer_record(writer, writer->oldest + gone);
 

@@ -212,6 +212,7 @@ static int take_ring(struct tfan *tfan, struct control_message *reply)
 		ring_reader_release(&tfan->ring);
 	tfan->ring = ring;
 	tfan->overwritten = 0;
+	tfan->comeback.some_closed = false;
 	tfan->attached = true;
 	tfan->session.ring_size = tfan->ring.capacity;
 	return attach_watch(tfan, tfan->ring.wake_fd);

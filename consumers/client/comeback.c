@@ -112,15 +112,52 @@ static void carry(struct tfan *tfan, const struct ring_column *column)
 	part->carried.lost_ring = column->lost_ring;
 }
 
+static uint64_t carried_losses(const struct tfan *tfan, struct trace_part **ret_most)
+{
+	const struct trace_index *index = &tfan->index;
+	uint64_t sum = 0;
+
+	*ret_most = NULL;
+	for (size_t i = 0; i < index->room; i++) {
+		struct trace_part *part = index->rows[i].part;
+
+		if (!part)
+			continue;
+		sum += part->carried.lost_ring;
+		if (!*ret_most || part->carried.lost_ring > (*ret_most)->carried.lost_ring)
+			*ret_most = part;
+	}
+	return sum;
+}
+
+/* RING_OVERWRITE: how many events of the ring were overwritten is known here, to the last; the router writes down which
+ * traces' they were after each batch, and the rest, up to the batch amid which it died, goes to the one that has lost most. */
+static void settle_overwritten(struct tfan *tfan, uint64_t before)
+{
+	struct trace_part *most;
+	const uint64_t told = carried_losses(tfan, &most) - before;
+	const uint64_t missing = tfan->ring.lost_events - told;
+
+	if (tfan->ring.overflow != RING_OVERWRITE || tfan->comeback.some_closed || !most)
+		return;
+	/* It may have been about to overwrite what was read instead. */
+	if (most->carried.lost_ring + missing <= LEDGER_CARRIED_MAX)
+		most->carried.lost_ring += missing;
+}
+
 void comeback_take_columns(struct tfan *tfan)
 {
 	struct ring_columns *columns = malloc(sizeof(*columns));
+	struct trace_part *most;
+	const uint64_t before = carried_losses(tfan, &most);
 
 	/* Without memory the last router's are missing. */
 	if (columns && ring_reader_columns(&tfan->ring, columns)) {
 		for (uint64_t i = 0; i < columns->count; i++)
 			carry(tfan, &columns->rows[i]);
 	}
+	if (columns)
+		settle_overwritten(tfan, before);
 	free(columns);
 }
 

@@ -33,6 +33,7 @@ struct comeback {
 	/* What the router that died had not told yet: the sources from `debt_next` on. */
 	struct ring_debt debt;
 	unsigned int debt_next;
+	bool some_closed;      /* traces, since the ring was attached: some of what it lost is theirs */
 	uint64_t reader_total; /* events that dead readers took with them, as far as it was told */
 	/* After a return, until all of it has been passed over: */
 	bool passing;

@@ -337,6 +337,7 @@ void tfan_trace_close(struct tfan_trace *trace)
 		return;
 	tfan = trace->tfan;
 	trace->closed = true;
+	tfan->comeback.some_closed = true;
 	(void)each_part(trace, send_close, NULL);
 	unregister(trace);
 	/* The event that the caller holds may be its: it is freed by the next tfan_next. Without memory to

@@ -173,7 +173,10 @@ class Restart(harness.TestCase):
             self.check_balance(result)
             probe = result.summary["probes"][GETPGID]
             self.assertEqual(probe["shown"], probe["delivered"])
-            self.assertEqual(probe["delivered"] + probe["lost_ring"], ROUNDS * count)
+            # The event up to which a consumer had come is told again; where it is overwritten before it was known again, it is
+            # lost once more.
+            again = ROUNDS if process is flight[0] else 0
+            self.assertIn(probe["delivered"] + probe["lost_ring"] - ROUNDS * count, range(again + 1))
         wanted = range(first, first + ROUNDS * count)
         self.assertEqual(self.numbers(results[0], wanted), list(wanted))
         self.assertEqual(self.numbers(results[1], wanted), [*wanted[:100], *wanted[-100:]])

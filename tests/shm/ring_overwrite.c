@@ -52,6 +52,25 @@ static void overwrite_loses_the_oldest_and_counts_them(void **state)
 	check_overwrite(NEAR_TOP);
 }
 
+/* Wherever the writer dies amid a batch: what is behind the lost ones is there, and tells the consumer where it is. */
+static void behind_what_is_lost_there_is_more(void **state)
+{
+	const struct record_header *record;
+	struct ring_pair pair;
+	uint64_t written = 0;
+
+	(void)state;
+	ring_pair_open(&pair, CAPACITY, RING_OVERWRITE, 0);
+	assert_true(ring_pair_write(&pair, written++, 64));
+	assert_int_equal(ring_writer_publish(&pair.writer), 0);
+	while (!pair.writer.oldest)
+		assert_true(ring_pair_write(&pair, written++, 64));
+	assert_int_equal(ring_reader_next(&pair.reader, &record), -EOVERFLOW);
+	assert_int_equal(ring_reader_next(&pair.reader, &record), 1);
+	assert_int_equal(record->time, pair.reader.lost_events);
+	ring_pair_close(&pair);
+}
+
 static void only_events_are_counted_as_lost_events(void **state)
 {
 	const struct record_header *record;
@@ -247,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(overwrite_loses_the_oldest_and_counts_them),
+		cmocka_unit_test(behind_what_is_lost_there_is_more),
 		cmocka_unit_test(only_events_are_counted_as_lost_events),
 		cmocka_unit_test(a_batch_larger_than_the_ring),
 		cmocka_unit_test(a_held_copy_survives_the_writer),
