@@ -123,6 +123,8 @@ int facts_of_account(const struct instance *instance)
 		(void)snprintf(path, sizeof(path), "per_cpu/cpu%u/stats", cpu);
 		add_file(&facts, instance->dir, path, FACT_STATS, cpu);
 	}
+	if (!instance->stopped)
+		add_file(&facts, instance->dir, "tracing_on", FACT_TRACING_ON, 0);
 	/* For these the kernel waits for whoever changes probes. */
 	add_file_by(instance->flow, &facts, instance->root, "uprobe_profile", FACT_UPROBE_PROFILE, 0);
 	add_file_by(instance->flow, &facts, instance->root, "kprobe_profile", FACT_KPROBE_PROFILE, 0);

@@ -28,6 +28,7 @@ struct instance {
 	uint64_t buffer_size; /* bytes per CPU, effective */
 	uint32_t subbuf_size; /* bytes, effective */
 	uint32_t cpu_count;   /* per_cpu/cpu0 .. cpu_count - 1: every possible CPU */
+	bool stopped;         /* no more events are wanted, and the buffers may be off */
 	struct flow *flow; /* what goes on while the kernel is busy with a control file; NULL: nothing */
 	/* What the kernel had counted before it last cleared the buffers and its counts. */
 	struct instance_counts cleared;

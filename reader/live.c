@@ -163,8 +163,10 @@ static void sweep(struct provider *provider)
 
 static void stop(struct provider *provider)
 {
-	int r = instance_disable(live_of(provider)->instance);
+	struct instance *instance = live_of(provider)->instance;
+	int r = instance_disable(instance);
 
+	instance->stopped = true;
 	if (r < 0)
 		log_warning("the events could not be disabled: %s", strerror(-r));
 }

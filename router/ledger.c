@@ -64,6 +64,8 @@ int ledger_kernel_parse(const void *blob, size_t size, struct ledger_kernel *ret
 	int r;
 
 	while ((r = ledger_fact_next(blob, size, &at, &fact, &bytes)) == 1) {
+		if (fact.fact == FACT_TRACING_ON && fact.size)
+			kernel.off = bytes[0] == '0';
 		if (fact.fact != FACT_STATS)
 			continue;
 		kernel.read += stats_number(bytes, fact.size, "read events");

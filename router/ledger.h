@@ -11,9 +11,10 @@ struct ledger_kernel {
 	uint64_t overrun; /* committed and overwritten before anybody took them */
 	uint64_t entries; /* committed and still in the ring */
 	uint64_t dropped; /* never committed: no room, or recursion */
+	bool off;         /* nothing is committed: somebody switched the buffers off */
 };
 
-/* Adds up every FACT_STATS of an account blob (shm/control_abi.h). Returns 0 or -EBADMSG. */
+/* Adds up every FACT_STATS of an account blob (shm/control_abi.h), and looks at FACT_TRACING_ON. Returns 0 or -EBADMSG. */
 int ledger_kernel_parse(const void *blob, size_t size, struct ledger_kernel *ret);
 
 /* The kernel's counts from account to account. They only grow, unless somebody clears the buffers of the instance, which

@@ -50,6 +50,7 @@ struct stream {
 	bool stalled;              /* a replay waits for a consumer's room */
 	bool over;                 /* its end has come by: all of it has been told */
 	struct ledger_counts counts;
+	bool off;                  /* somebody switched the kernel's buffers off, and it has been logged */
 	uint64_t accounted;        /* when (ns) the kernel's counts were last looked at; 0: not by this router, but by an earlier one */
 	uint64_t lost;             /* events that anybody knows to be lost, as of the last account */
 	bool undecodable;          /* some of it was, and consumers were told where */
@@ -71,7 +72,7 @@ void stream_release(struct router *router);
 /* Takes what is there, up to a batch, and tells it on. Returns 1 when more may be there, 0 when the ring was
  * empty, -EBADMSG when the reader broke the layout. */
 int stream_take(struct router *router);
-/* Tells each consumer that events between two times were cleared in the kernel, nobody knows how many. */
+/* Tells each consumer that events between two times were lost in the kernel, nobody knows how many. */
 void stream_cleared(struct router *router, uint64_t from, uint64_t to);
 /* Says once, to the log and in each consumer's stream, that nothing more gets into the recording, if so. */
 void stream_check_recording(struct router *router);

@@ -56,9 +56,15 @@ static void compare_counts(struct router *router, struct stream_mark *mark)
 		log_warning("somebody else cleared the buffers of the session's instance: nobody knows how many events are lost");
 		stream_cleared(router, stream->accounted, now);
 	}
+	if (mark->kernel.off) {
+		if (!stream->off)
+			log_warning("tracing_on of the session's instance is 0, which is nobody's of the session: no events are recorded");
+		stream_cleared(router, stream->accounted, now);
+	}
+	stream->off = mark->kernel.off;
 	stream->accounted = now;
 	stream->lost = mark->kernel.overrun + mark->kernel.dropped + mark->undecodable + stream->counters.lost_reader +
-		stream->counts.cleared;
+		stream->counts.cleared + mark->kernel.off;
 	mark->kept.lost = stream->lost;
 }
 

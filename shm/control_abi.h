@@ -489,6 +489,7 @@ enum control_fact {
 	FACT_STACK_FORMAT = 9,   /* events/ftrace/kernel_stack/format and user_stack's */
 	FACT_FORMAT = 8,         /* recordings: system, NUL, the name under which it is shown, NUL, the format file; no
 				  * name: the recorded session wanted it for itself */
+	FACT_TRACING_ON = 10,    /* tracing_on (the account blob, unless the session is being stopped) */
 };
 
 struct control_fact_header {

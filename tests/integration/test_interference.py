@@ -82,6 +82,28 @@ class Interference(harness.TestCase):
                 else:
                     self.check_balance(result)
 
+    def test_switched_off(self):
+        """What is not recorded counts nowhere, so that the sum is true; that it is missing is told."""
+        result = self.trace(lambda instance: (instance / "tracing_on").write_text("0"), "-o", "json")
+        self.check_ended(result)
+        self.check_balance(result)
+        self.assertEqual([(r["source"], r["count"]) for r in result.records if r["kind"] == "lost"], [("kernel", None)])
+        self.assertIn("tracing_on", result.err)
+
+    def test_switched_off_by_the_session(self):
+        """At its end, which is no loss."""
+        session = harness.Session(self.folder, "--source", "text")
+        gate = harness.Gate(self.folder)
+        self.addCleanup(gate.close)
+        consumer = session.trace("-e", PROBE, "-o", "json", gate=gate)
+        gate.wait(consumer)
+        subprocess.run([harness.program("workload_numbers"), str(harness.cpus()[0]), str(FIRST), str(COUNT)], check=True)
+        self.assertEqual(session.stop()[0], 0)
+        gate.open()
+        result = consumer.wait()
+        self.check_balance(result)
+        self.check_no_loss(result)
+
     def test_it_goes_on(self):
         """A session that lasts tells it once, to those who are there, with the next account."""
         session = harness.Session(self.folder)

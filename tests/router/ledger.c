@@ -65,6 +65,24 @@ static void test_refuses_a_cut_blob(void **state)
 	assert_int_equal(kernel.read, 0);
 }
 
+static void test_switched_off(void **state)
+{
+	uint8_t blob[256] = { 0 };
+	struct ledger_kernel kernel;
+	size_t size = put_fact(blob, 0, FACT_STATS, 0, "read events: 8\n"), on;
+
+	(void)state;
+	assert_int_equal(ledger_kernel_parse(blob, size, &kernel), 0);
+	assert_false(kernel.off);
+	on = put_fact(blob, size, FACT_TRACING_ON, 0, "1\n");
+	assert_int_equal(ledger_kernel_parse(blob, on, &kernel), 0);
+	assert_false(kernel.off);
+	on = put_fact(blob, size, FACT_TRACING_ON, 0, "0\n");
+	assert_int_equal(ledger_kernel_parse(blob, on, &kernel), 0);
+	assert_true(kernel.off);
+	assert_int_equal(kernel.read, 8);
+}
+
 static struct ledger_kernel taken(struct ledger_counts *counts, uint64_t known, struct ledger_kernel kernel, bool cleared)
 {
 	assert_int_equal(ledger_counts_take(counts, known, &kernel), cleared);
@@ -137,6 +155,7 @@ int main(void)
 		cmocka_unit_test(test_adds_up_all_cpus),
 		cmocka_unit_test(test_refuses_a_cut_blob),
 		cmocka_unit_test(test_counts_that_go_back),
+		cmocka_unit_test(test_switched_off),
 		cmocka_unit_test(test_reads_profiles_from_the_end_of_the_line),
 	};
 
