@@ -130,8 +130,11 @@ static int hello(struct reader *reader, struct peer *peer, struct control_messag
 		r = 0;
 	if (!r)
 		r = send_welcome(reader, peer, message);
-	if (r < 0)
+	if (r < 0) {
+		/* It was no router yet, so that nobody tells when it is gone. */
+		reader->provider->ops->include(reader->provider, KEPT_OUT_ROUTER);
 		return r;
+	}
 	reader->router_ready = true;
 	reader->routers++;
 	/* They come back one by one, and are counted as they do. */

@@ -5,6 +5,7 @@
 #include "base/exit_status.h"
 #include "reader/kept_out.h"
 #include "reader/loop.h"
+#include "shm/control.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -160,6 +162,45 @@ static void test_observers_are_kept_out(void **state)
 	for (int i = 0; i < 2; i++)
 		close(ready[i]);
 	close(hold[0]);
+	waitpid(child, NULL, 0);
+}
+
+/* Says hello and hears nothing more. */
+static pid_t start_brief_router(struct session *session)
+{
+	struct control_router_hello hello;
+	pid_t child = fork();
+	int router;
+
+	if (!child) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		router = session_connect_socket(session, "router.sock");
+		control_header_init(&hello.header, CONTROL_ROUTER, sizeof(hello), 1);
+		if (control_send(router, &hello, NULL, 0) < 0 || close(router) < 0)
+			_exit(1);
+		(void)pause();
+		_exit(0);
+	}
+	return child;
+}
+
+/* It is kept out before it is answered, and when that comes too late it was no router. */
+static void test_a_router_that_goes_at_once_is_let_in(void **state)
+{
+	struct session *session = *state;
+	pid_t child;
+
+	session_disconnect(session);
+	session_await_no_router(session);
+	child = start_brief_router(session);
+	for (unsigned int ms = 0; ms < SESSION_PATIENCE_MS && !excluded(session, child); ms += 10)
+		usleep(10000);
+	assert_true(excluded(session, child));
+	session_await_no_router(session);
+	session_connect(session);
+	await_let_in(session, child);
+	assert_true(excluded(session, getpid()));
+	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }
 
@@ -627,6 +668,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_observers_are_kept_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_router_that_goes_at_once_is_let_in, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_is_missed, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_who_has_left_is_let_in, set_up_ground, tear_down_ground),
 		cmocka_unit_test_setup_teardown(test_threads_that_end_are_let_in, set_up_ground, tear_down_ground),
