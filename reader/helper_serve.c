@@ -34,9 +34,15 @@ struct server {
 static void answer(int fd, uint64_t number, int error, const int *fds)
 {
 	struct helper_message done = { .kind = HELPER_DONE, .number = number, .error = error };
+	int r = helper_send(fd, &done, fds);
 
+	/* The kernel counts how many descriptors of a user's are on their way, and the router's are among them. */
+	if (r < 0 && fds) {
+		done.error = r;
+		r = helper_send(fd, &done, NULL);
+	}
 	/* Nobody is left to tell who does not hear it. */
-	if (helper_send(fd, &done, fds) < 0)
+	if (r < 0)
 		_exit(EXIT_FAILURE);
 }
 

@@ -1,8 +1,11 @@
-/* What the state of processes is read from: the kernel's words, and of other files only those that are mapped. */
+/* What the state of processes is read from: the kernel's words, and of other files only those that are mapped. And the
+ * helper's answer. */
+#include "reader/helper.h"
 #include "reader/rundown.h"
 #include "shm/segment.h"
 #include "shm/state.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,6 +17,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,10 +122,51 @@ static void test_what_took_a_files_name_is_not_opened(void **state)
 	(void)close(watch);
 }
 
+static bool refuses; /* the kernel takes no descriptors */
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *packet, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *packet, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *packet, int flags)
+{
+	if (!refuses || !packet->msg_controllen)
+		return __real_sendmsg(fd, packet, flags);
+	errno = ETOOMANYREFS;
+	return -1;
+}
+
+/* So many of a user's may be on their way, and the router, which is the same user, can have that many sent to consumers who
+ * don't take them. The helper says so, and goes on. */
+static void test_an_answer_without_its_descriptors(void **state)
+{
+	const struct rundown_request request = { .id_count = 1, .ids = { getpid() } };
+	const struct helper_asker asker = { 0 };
+	struct helper helper = { .fd = -1 };
+	struct helper_message message;
+	int fds[2];
+
+	(void)state;
+	refuses = true;
+	assert_int_equal(helper_start(&helper, USER, CONFINE_BEST_EFFORT), 0);
+	refuses = false;
+	assert_int_equal(fcntl(helper.fd, F_SETFL, 0), 0);
+	(void)alarm(60);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(helper_ask(&helper, &request, false, &asker), 0);
+		assert_int_equal(helper_receive(helper.fd, &message, fds), 1);
+		assert_int_equal(message.kind, HELPER_DONE);
+		assert_int_equal(message.error, -ETOOMANYREFS);
+		assert_true(fds[0] < 0 && fds[1] < 0);
+	}
+	(void)alarm(0);
+	(void)close(helper.fd);
+	assert_int_equal(waitpid(helper.process, NULL, 0), helper.process);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_took_a_files_name_is_not_opened),
+		cmocka_unit_test(test_an_answer_without_its_descriptors),
 	};
 
 	if (geteuid() != 0) {
