@@ -1,5 +1,6 @@
-/* Sums of a recording's header and frames (shm/recording_abi.h), by which a changed byte is found. They are no proof
- * against somebody who wants to change one. */
+/* Sums of a recording's header and frames (shm/recording_abi.h), by which a changed byte is found: the CRC-32 of zlib and
+ * RFC 1952, of a frame its lower 24 bits (decision 0039). They are no proof against somebody who wants to change one.
+ * Any thread. */
 #ifndef TRACEFAN_SHM_RECORDING_SUM_H
 #define TRACEFAN_SHM_RECORDING_SUM_H
 

@@ -5,7 +5,7 @@ die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
 # Packages by purpose; the names are the same in Debian 12 and later and in Ubuntu 24.04 and later.
 packages_build=(gcc libc6-dev cmake ninja-build pkg-config
-	libtracefs-dev libtraceevent-dev liburing-dev libelf-dev libdw-dev libncurses-dev libpcre2-dev libseccomp-dev libinih-dev libcmocka-dev python3 util-linux)
+	libtracefs-dev libtraceevent-dev liburing-dev libelf-dev libdw-dev libncurses-dev libpcre2-dev libseccomp-dev libinih-dev zlib1g-dev libcmocka-dev python3 util-linux)
 packages_package=(debhelper dpkg-dev lintian systemd)
 packages_check=(clang clang-tidy libclang-rt-dev g++ spin groff-base systemtap-sdt-dev qemu-system-x86 busybox-static git)
 
