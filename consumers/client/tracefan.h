@@ -140,9 +140,9 @@ struct tfan_ledger {
 };
 /* Asks the router: decoded = delivered + filtered + lost_ring. Of the probe itself, for all consumers together, come
  * `missed`, returns that found the kernel without room, and `kept_away`, hits that it did not record: by all
- * consumers' filters nobody wanted them. The latter is the least that it can be, exact once the probe rests, and known
- * of probes whose hits the kernel counts (not of tracepoints and uretprobes), and of which no event can have been lost,
- * nor come to an earlier router. */
+ * consumers' filters nobody wanted them, or their strings were longer than its page for them. The latter is the
+ * least that it can be, exact once the probe rests, and known of probes whose hits the kernel counts (not of
+ * tracepoints and uretprobes), and of which no event can have been lost, nor come to an earlier router. */
 int tfan_trace_ledger(struct tfan_trace *trace, struct tfan_ledger *ret);
 
 /* Who does what of a trace's filter. The texts are valid until the next call on the connection. */
