@@ -53,6 +53,7 @@ struct raw {
 	/* Pacing; see source_raw.c. */
 	bool loaded;  /* paced by the interval instead of woken by the kernel */
 	bool blocked; /* a CPU had data, and the pool no slot for it */
+	int error;    /* of a sweep; nobody knows what became of its reads, so there is no other */
 	bool stopping;
 	uint32_t quiet;    /* sweeps in a row that found nothing, while stopping */
 	uint32_t moved;    /* sub-buffers of the last sweep */

@@ -253,13 +253,13 @@ static int step(struct source *source, uint64_t now)
 	struct raw *raw = (struct raw *)source;
 	uint64_t time, word;
 	bool empty, told, present;
-	int r;
 
-	if (now < source->deadline)
+	if (!raw->error && now < source->deadline)
 		return 0;
-	r = sweep(raw, &time, &empty);
-	if (r < 0)
-		return r;
+	if (!raw->error)
+		raw->error = sweep(raw, &time, &empty);
+	if (raw->error)
+		return raw->error;
 	if (raw->moved)
 		source_note_clock(source, now);
 	/* The present time, unless there is load: see above. */
