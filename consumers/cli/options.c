@@ -113,7 +113,7 @@ static const char *options_no_place(const struct verb *verb, const struct option
 	if (verb->bit == VERB_SESSION && options_acts(options, "list"))
 		return "list takes no name: tracefan status --session NAME tells of one session";
 	if (verb->bit == VERB_WATCH && options->action && !options_acts(options, "files"))
-		return "only files takes a folder; a command to run follows --";
+		return "one thing is watched at a time, and only files takes a folder; a command to run follows --";
 	return verb->bit & (VERB_REPLAY | VERB_LS | VERB_SESSION | VERB_WATCH) ? NULL : "it takes options alone";
 }
 
@@ -134,13 +134,25 @@ static const char *options_what(const struct verb *verb, const struct options *o
 	}
 }
 
-static int options_argument(const struct verb *verb, const char *argument, struct options *options)
+/* An option whose value may be left out, and that is the word in front of one that has no place: its value stands behind '='. */
+static const struct options_row *options_lost_value(const struct verb *verb, const char *before)
+{
+	const struct options_row *row = strncmp(before, "--", 2) == 0 ? options_table_name(verb, before + 2, strlen(before + 2)) : NULL;
+
+	return row && row->argument && *row->argument == '[' ? row : NULL;
+}
+
+/* A word that is no option; `before` is the one in front of it. */
+static int options_argument(const struct verb *verb, const char *before, const char *argument, struct options *options)
 {
 	const char **place = options_place(verb, options);
 	const char *wrong = options_no_place(verb, options);
+	const struct options_row *lost = wrong ? options_lost_value(verb, before) : NULL;
 
 	if (!*argument)
 		message("%s is empty: ''; see tracefan %s --help", options_what(verb, options), verb->name);
+	else if (lost)
+		message("'%s' is out of place; did you mean --%s=%s?", message_word(argument).text, lost->name, message_word(argument).text);
 	else if (wrong)
 		message("'%s' is out of place: %s", message_word(argument).text, wrong);
 	else if (*place)
@@ -218,10 +230,12 @@ static int options_read(const struct verb *verb, char **argv, struct options *op
 			status = options_command(verb, argv + at + 1, options);
 			break;
 		}
-		if (argv[at][0] == '-' && argv[at][1])
+		if (argv[at][0] == '-' && argv[at][1]) {
 			status = options_word(verb, argv, &at, options);
-		else
-			status = options_argument(verb, argv[at++], options);
+		} else {
+			status = options_argument(verb, argv[at - 1], argv[at], options);
+			at++;
+		}
 	}
 	if (status != 0)
 		return status;

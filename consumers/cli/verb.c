@@ -64,6 +64,8 @@ static int verb_unknown(const char *name)
 	struct near_name near;
 
 	near_name_init(&near, name);
+	/* First: "session" is as near to "version". */
+	near_name_offer(&near, "--version");
 	for (size_t i = 0; i < VERBS; i++)
 		near_name_offer(&near, verbs[i].name);
 	if (near.best)

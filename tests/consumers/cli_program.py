@@ -298,7 +298,9 @@ class Refusals(unittest.TestCase):
     def test_usage(self):
         for words, hint in (["tarce"], b"did you mean trace?"), (["trace", "--sesion", "x"], b"did you mean --session?"), \
                 ([], b"tracefan --help"), (["trace"], b"-e PROBE"), (["replay"], b"--pages"), (["xyz"], b"--help"), \
-                (["trace", "-e", "tracepoint:a:b", "ls"], b"--"):
+                (["trace", "-e", "tracepoint:a:b", "ls"], b"--"), (["version"], b"did you mean --version?"), \
+                (["trace", "--state", "processes", "-e", "kprobe:f"], b"did you mean --state=processes?"), \
+                (["watch", "exec", "files", "/etc"], b"'files' is out of place: one thing is watched at a time"):
             r = run(*words)
             self.assertEqual(r.returncode, 2, words)
             self.assertIn(hint, r.stderr)
