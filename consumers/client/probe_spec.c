@@ -274,6 +274,11 @@ static int parse_tracepoint(struct parser *p, size_t from, size_t to)
 	if (colon == to)
 		return fail(p, p->word.position[to], "a tracepoint is tracepoint:SYSTEM:EVENT: the event is missing");
 	spec->symbol_position = p->word.position[colon + 1];
+	for (size_t i = colon + 1; i < to; i++)
+		if (strchr("*?[", p->word.text[i]))
+			return fail(p, p->word.position[i],
+				"the tracepoint's event can't hold '%c': a probe is of one event; tracefan ls '%s:*' lists them",
+				p->word.text[i], spec->system);
 	return copy_name(p, colon + 1, to, spec->event, sizeof(spec->event), "the tracepoint's event", "-.");
 }
 
@@ -390,6 +395,17 @@ static int parse_place(struct parser *p, size_t from, size_t to)
 	}
 }
 
+/* Whether the word is SYSTEM:EVENT from `from` on, as ftrace and `tracefan ls` write it. */
+static bool is_event(const struct word *w, size_t from)
+{
+	size_t colon = find_first(w, from, w->size, ':');
+
+	for (size_t i = from; i < w->size; i++)
+		if (i != colon && !is_word(w->text[i]) && !strchr("-.", w->text[i]))
+			return false;
+	return colon > from && colon + 1 < w->size;
+}
+
 static int parse_kind(struct parser *p, size_t from, size_t colon)
 {
 	char wanted[NEAR_NAME_MAX], words[96 + NEAR_NAME_MAX];
@@ -407,6 +423,9 @@ static int parse_kind(struct parser *p, size_t from, size_t colon)
 	near_init(&near, wanted);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		near_offer(&near, kinds[i].name);
+	if (!near.count && is_event(&p->word, from))
+		return fail(p, p->word.position[from], "\"%.60s\" is no kind of probe; did you mean tracepoint:%.*s?", wanted,
+			(int)(p->word.size - from), p->word.text + from);
 	return fail(p, p->word.position[from],
 		"\"%.60s\" is no kind of probe%s (kinds: tracepoint, kprobe, kretprobe, uprobe, uretprobe, usdt)",
 		wanted, near_text(&near, words, sizeof(words)));
