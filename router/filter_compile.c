@@ -3,6 +3,7 @@
 #include "router/filter_compare.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- fields ---- */
@@ -13,6 +14,27 @@ static void offer_names(struct filter_near *near, const struct filter_schema *sc
 
 	for (size_t i = 0; (name = filter_field_name(schema, i)); i++)
 		filter_near_offer(near, name, strlen(name));
+}
+
+/* Where no name is near: which there are, as many as a line can have. */
+#define NAMED_FIELDS 10
+static void name_fields(const struct filter_compiler *compiler)
+{
+	char *message = compiler->failure->message;
+	size_t room = sizeof(compiler->failure->message), named = 0;
+
+	for (size_t i = 0; i < compiler->source->header->field_count; i++) {
+		const char *name = filter_field_name(compiler->schema, i);
+		size_t used = strlen(message);
+
+		if (!*name || strncmp(name, "common_", strlen("common_")) == 0)
+			continue;
+		if (named == NAMED_FIELDS || strlen(name) + sizeof("; its fields: , ...") > room - used) {
+			(void)snprintf(message + used, room - used, "%s", named ? ", ..." : "");
+			break;
+		}
+		(void)snprintf(message + used, room - used, "%s%s", named++ ? ", " : "; its fields: ", name);
+	}
 }
 
 static int fail_field(const struct filter_compiler *compiler, const struct ast_node *test)
@@ -44,6 +66,8 @@ static int fail_field(const struct filter_compiler *compiler, const struct ast_n
 		filter_schema_release(other);
 	}
 	filter_near_end(&near, compiler->failure);
+	if (!near.count && !environment->other_count)
+		name_fields(compiler);
 	return -EINVAL;
 }
 

@@ -50,7 +50,7 @@ static const struct wrong wrong_rows[] = {
 	{ "u8 => 1", 4, 1, "value is expected", "" },
 	{ "u8 == 1;", 6, 2, "no number", "" },
 	/* fields */
-	{ "nofield == 1", 0, 7, "open:file has no field 'nofield'", "" },
+	{ "nofield == 1", 0, 7, "open:file has no field 'nofield'; its fields: u8, s8, u16, s16, flag, u32, s32, u64, s64, name, ...", "" },
 	{ "u8 == 1 && u9 == 2", 11, 2, "no field 'u9'", "u8" },
 	{ "nmae == \"x\"", 0, 4, "no field 'nmae'", "name" },
 	{ "Path == \"x\"", 0, 4, "no field", "path, ptr" },
