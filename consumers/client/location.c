@@ -355,6 +355,21 @@ static void add_near_functions(struct tfan *tfan, const struct location *locatio
 			near_text(&symbols.near, words, sizeof(words)));
 }
 
+/* The kernel says that a type is wrong, and not which there are. */
+static void add_types(struct tfan *tfan)
+{
+	static const char *const words[] = { "Unknown type", "String accepts only memory", "type does not fit for string" };
+	const char *message = tfan->failure.public.message;
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (!message || !strstr(message, words[i]))
+			continue;
+		failure_append(&tfan->failure, "; types: u8 to u64, s8 to s64, x8 to x64, string, ustring; "
+			"a string needs a place in memory, as in +0($arg1):string");
+		return;
+	}
+}
+
 /* Says which argument it was where the position can't. */
 static void name_argument(struct tfan *tfan, const struct location *location, const struct control_create *request,
 	int packed)
@@ -364,6 +379,7 @@ static void name_argument(struct tfan *tfan, const struct location *location, co
 	tfan->failure.public.position = fetch_position(&location->places, packed);
 	if (argument && tfan->failure.public.position < 0)
 		failure_append(&tfan->failure, " (argument \"%s\")", argument);
+	add_types(tfan);
 }
 
 /* Tells what is wrong with a filter in the user's text, or which condition it is of. */

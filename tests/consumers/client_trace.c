@@ -265,7 +265,8 @@ static void positions_are_told_in_the_users_text(void **state)
 	refuse(f, CONTROL_CREATE, TFAN_USAGE, 4, "no such field");
 	assert_refused(f, "kprobe:f n=%di if pid = 3", TFAN_USAGE, 22, "no such field");
 	refuse(f, CONTROL_CREATE, TFAN_FETCH_ARG, 6, "Unknown type");
-	assert_refused(f, "kprobe:f   n=%di:u65", TFAN_FETCH_ARG, 17, "Unknown type");
+	assert_refused(f, "kprobe:f   n=%di:u65", TFAN_FETCH_ARG, 17,
+		"Unknown type; types: u8 to u64, s8 to s64, x8 to x64, string, ustring; a string needs a place in memory, as in +0($arg1):string");
 	refuse(f, CONTROL_CREATE, TFAN_NOT_PERMITTED, -1, "rule 7");
 	assert_refused(f, "kprobe:f", TFAN_NOT_PERMITTED, -1, "rule 7");
 }
