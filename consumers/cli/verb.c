@@ -17,7 +17,7 @@ static const struct verb verbs[] = {
 	{ "replay", VERB_REPLAY, "tracefan-replay", "[OPTION]... FILE | --text FILE | --pages DIR", "show the events of a recording", verb_replay },
 	{ "watch", VERB_WATCH, "tracefan-watch", "[OPTION]... exec | connect | listen | files DIR [-- COMMAND [ARG...]]", "tell what programs do, from several probes each", verb_watch },
 	{ "top", VERB_TOP, "tracefan-top", "[OPTION]... -e PROBE...", "show how many events each probe brings, again and again", verb_top },
-	{ "ls", VERB_LS, "tracefan", "[OPTION]... [PATTERN]", "list the events that you may trace", verb_ls },
+	{ "ls", VERB_LS, "tracefan", "[OPTION]... [PATTERN]", "list the events that you may trace, or one's fields", verb_ls },
 	{ "explain", VERB_EXPLAIN, "tracefan", "[OPTION]... -e PROBE...", "tell what of each filter the kernel does and what the router", verb_explain },
 	{ "status", VERB_STATUS, "tracefan", "[OPTION]...", "tell how the running sessions are", verb_status },
 	{ "session", VERB_SESSION, "tracefan", "[OPTION]... start|stop|flush NAME | list", "start, stop and flush sessions that others attach to", verb_session },

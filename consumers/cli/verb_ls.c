@@ -51,12 +51,67 @@ static size_t ls_write(struct writer *writer, const char *list, const char *patt
 	return count;
 }
 
+/* The line of the event that has the pattern as its whole name; NULL: there is none. Of a place that a policy lets probes be
+ * defined at there are no fields. */
+static const char *ls_event_line(const char *list, const char *pattern)
+{
+	size_t size = pattern ? strlen(pattern) : 0;
+
+	if (!size || !strchr(pattern, ':') || strchr(pattern, '/') || strncmp(pattern, "kprobe:", strlen("kprobe:")) == 0 ||
+		strncmp(pattern, "kretprobe:", strlen("kretprobe:")) == 0)
+		return NULL;
+	while (*list && (strncmp(list, pattern, size) != 0 || !strchr(" \n", list[size]))) {
+		list += strcspn(list, "\n");
+		list += *list == '\n';
+	}
+	return *list ? list : NULL;
+}
+
+/* Writes the event's own fields, as filters and output call them. */
+static void ls_fields(struct writer *writer, const struct tfan_trace *trace)
+{
+	struct tfan_field field;
+	size_t width = 0;
+
+	for (size_t i = 0; tfan_field_at(trace, i, &field) == 0; i++) {
+		if (!field.is_common && strlen(field.name) > width)
+			width = strlen(field.name);
+	}
+	for (size_t i = 0; tfan_field_at(trace, i, &field) == 0; i++) {
+		size_t used;
+
+		if (field.is_common)
+			continue;
+		writer_text(writer, "  ");
+		used = escape_plain(writer, field.name, strlen(field.name));
+		for (; used < width + 2; used++)
+			writer_char(writer, ' ');
+		(void)escape_plain(writer, field.type, strlen(field.type));
+		writer_end_line(writer);
+	}
+}
+
+/* One event's line, and below it what it has. */
+static int ls_event(struct tfan *tfan, struct writer *writer, const char *line, const char *name)
+{
+	struct tfan_trace *trace;
+	char probe[600];
+
+	(void)escape_plain(writer, line, strcspn(line, "\n"));
+	writer_end_line(writer);
+	(void)snprintf(probe, sizeof(probe), "tracepoint:%s", name);
+	if (tfan_trace_create(tfan, probe, &trace) < 0)
+		return message_failure(tfan_failure(tfan), NULL);
+	ls_fields(writer, trace);
+	return EXIT_DONE;
+}
+
 static int ls_show(struct tfan *tfan, const struct options *options)
 {
+	int status = EXIT_DONE, written;
+	const char *list, *event;
 	struct writer writer;
-	const char *list;
-	size_t count;
-	int status;
+	size_t count = 1;
 
 	if (tfan_list(tfan, &list) < 0)
 		return message_failure(tfan_failure(tfan), NULL);
@@ -64,11 +119,15 @@ static int ls_show(struct tfan *tfan, const struct options *options)
 		message("standard output can't be written");
 		return EXIT_FAILED;
 	}
-	count = ls_write(&writer, list, options->pattern);
-	status = message_output(writer_flush(&writer));
+	event = ls_event_line(list, options->pattern);
+	if (event)
+		status = ls_event(tfan, &writer, event, options->pattern);
+	else
+		count = ls_write(&writer, list, options->pattern);
+	written = message_output(writer_flush(&writer));
 	writer_close(&writer);
-	if (count > 0 || status != EXIT_DONE)
-		return status;
+	if (count > 0 || written != EXIT_DONE)
+		return written ? written : status;
 	if (options->pattern)
 		message("no event matches '%s'", message_word(options->pattern).text);
 	else

@@ -354,11 +354,13 @@ class Refusals(unittest.TestCase):
 
 class Others(unittest.TestCase):
     def test_ls(self):
-        for words, expected in ([], 3), (["sched"], 2), (["sched:*up"], 1), (["sched_*up"], 1), (["syscalls:sys_enter_openat"], 1), (["*open?t"], 1):
+        for words, expected in ([], 3), (["sched"], 2), (["sched:*up"], 1), (["sched_*up"], 1), (["syscalls:sys_enter_open"], 1), (["*open?t"], 1):
             r = run("ls", "--session", "plain", *words)
             self.assertEqual((r.returncode, r.stderr), (0, b""))
             self.assertEqual(len(r.stdout.splitlines()), expected, words)
         self.assertEqual(run("ls", "--session", "plain", "sched").stdout, run("ls", "--session", "plain", "sched:*").stdout)
+        self.assertEqual(run("ls", "--session", "plain", "syscalls:sys_enter_openat").stdout.decode(),
+                         "syscalls:sys_enter_openat\n  path  char[]\n  n     int\n")
         r = run("ls", "--session", "plain", "nothing*")
         self.assertEqual((r.returncode, r.stdout), (5, b""))
         self.assertIn(b"nothing*", r.stderr)
