@@ -190,8 +190,10 @@ static int complete(const struct state_table_of *what, bool *found)
 			continue;
 		found[copy - what->snapshot->copies] = true;
 		now = tasks_find_slow(what->tasks, read.tid);
-		/* What no event has changed since the place was so at the place, too. */
-		tasks_copy_learn(copy, &read, now && now->changed == copy->task.changed && copy->task.changed < what->due);
+		/* What no event has changed since the place was so at the place, too; and what it was there is not told to a user
+		 * whose it became only then. */
+		tasks_copy_learn(copy, &read, (now && now->changed == copy->task.changed && copy->task.changed < what->due) ||
+			(what->scoped && !tasks_ids_are(&copy->task, what->uid)));
 		if (copy->task.seen < read.time)
 			copy->task.seen = read.time;
 	}

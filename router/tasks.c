@@ -200,10 +200,14 @@ static void set_comm(struct task *task, const char *comm, size_t size)
 
 /* ---- what is asked ---- */
 
+bool tasks_ids_are(const struct task *task, uint32_t uid)
+{
+	return task->flags & TASK_IDS && task->ids.uid == uid && task->ids.euid == uid && task->ids.suid == uid;
+}
+
 bool tasks_owner(const struct tasks *tasks, const struct task *task, uint64_t time, uint32_t uid)
 {
-	return task && tasks_ids_proven(tasks, task, time) && task->ids.uid == uid && task->ids.euid == uid &&
-		task->ids.suid == uid;
+	return task && tasks_ids_proven(tasks, task, time) && tasks_ids_are(task, uid);
 }
 
 int32_t tasks_parent(struct tasks *tasks, const struct process *process)

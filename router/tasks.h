@@ -121,6 +121,8 @@ static inline bool tasks_ids_proven(const struct tasks *tasks, const struct task
 	return task->proven && task->proven <= time && task->proven > tasks->doubt && tasks_is_proven(tasks, task);
 }
 
+/* Whether its real, effective and saved user, as far as it is known or guessed, are all this one. */
+bool tasks_ids_are(const struct task *task, uint32_t uid);
 /* Whether it is proven that the thread is this user's and nobody else's at that time: its real, effective and saved
  * user are the same, as the kernel asks of who wants to look into another process. `task` may be NULL. */
 bool tasks_owner(const struct tasks *tasks, const struct task *task, uint64_t time, uint32_t uid);
