@@ -275,6 +275,9 @@ static int mark_ask(struct router *router, struct stream_mark *mark)
 	request.done = account ? account_answered : flush_answered;
 	r = upstream_send(&router->upstream, &message, account ? CONTROL_ACCOUNT : CONTROL_READER_FLUSH,
 		sizeof(message), NULL, 0, &request);
+	/* One that is there no more, which the router is about to hear: the next reader will be asked. */
+	if (r == -ENOTCONN && router->upstream.lasting && !router->ending)
+		return 0;
 	if (r == 0)
 		mark->reader_cookie = message.header.cookie;
 	return r;

@@ -174,7 +174,7 @@ int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint3
 			r = copied;
 	}
 	if (r < 0)
-		return r;
+		return is_gone(r) ? -ENOTCONN : r;
 	if (!upstream->pending_count)
 		upstream->heard = clock_now();
 	place = &upstream->pending[upstream->pending_count++];
