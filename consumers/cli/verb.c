@@ -11,39 +11,73 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct verb verbs[] = {
-	{ "trace", VERB_TRACE, "tracefan-trace", "[OPTION]... -e PROBE... [-- COMMAND [ARG...]]", "show events as they happen", verb_trace },
-	{ "record", VERB_RECORD, "tracefan-record", "[OPTION]... -e PROBE... -o FILE [-- COMMAND [ARG...]]", "keep events in a file", verb_record },
-	{ "replay", VERB_REPLAY, "tracefan-replay", "[OPTION]... FILE | --text FILE | --pages DIR", "show the events of a recording", verb_replay },
-	{ "watch", VERB_WATCH, "tracefan-watch", "[OPTION]... exec | connect | listen | files DIR [-- COMMAND [ARG...]]", "tell what programs do, from several probes each", verb_watch },
-	{ "top", VERB_TOP, "tracefan-top", "[OPTION]... -e PROBE...", "show how many events each probe brings, again and again", verb_top },
-	{ "ls", VERB_LS, "tracefan", "[OPTION]... [PATTERN]", "list the events that you may trace, or one's fields", verb_ls },
-	{ "explain", VERB_EXPLAIN, "tracefan", "[OPTION]... -e PROBE...", "tell what of each filter the kernel does and what the router", verb_explain },
-	{ "status", VERB_STATUS, "tracefan", "[OPTION]...", "tell how the running sessions are", verb_status },
-	{ "session", VERB_SESSION, "tracefan", "[OPTION]... start|stop|flush NAME | list", "start, stop and flush sessions that others attach to", verb_session },
-	{ "doctor", VERB_DOCTOR, "tracefan", "[OPTION]...", "tell what this machine lets tracefan do, and what would mend the rest", verb_doctor },
-};
-
-#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
-
 static const char verb_probes[] =
 	"\n"
 	"PROBE is [NAME=]KIND:PLACE [ARG=FETCH[:TYPE]]... [stack] [ustack] [if FILTER], in quotes:\n"
 	"  tracepoint:SYSTEM:EVENT                 kprobe:SYMBOL[+OFFSET]\n"
 	"  uprobe:PATH:SYMBOL[+OFFSET]             kretprobe:SYMBOL[+maxactive=N]\n"
 	"  uprobe:PATH:0xOFFSET (in the file)      uretprobe:PATH:SYMBOL\n"
-	"  usdt:PATH:PROVIDER:NAME\n"
+	"  usdt:PATH:PROVIDER:NAME\n";
+
+static const char verb_trace_examples[] =
 	"\n"
 	"  tracefan trace -e tracepoint:sched:sched_process_exec\n"
 	"  tracefan trace -e 'uprobe:/bin/bash:readline' -d 10\n"
 	"  tracefan trace -e 'kprobe:do_sys_openat2 path=+0($arg2):ustring if path ~ \"/etc/*\"' -- ls\n";
 
+static const char verb_record_examples[] =
+	"\n"
+	"  tracefan record -o sched.rec -e tracepoint:sched:sched_switch -d 5\n"
+	"  tracefan record -o started.rec -e tracepoint:sched:sched_process_exec -- make\n"
+	"  tracefan replay sched.rec\n";
+
+static const char verb_explain_examples[] =
+	"\n"
+	"  tracefan explain -e 'tracepoint:sched:sched_switch if prev_comm ~ \"ba*\" && uid in {1000..1999}'\n"
+	"  tracefan explain -f 'comm == cat' -e tracepoint:sched:sched_process_exec\n";
+
+static const char verb_ls_examples[] =
+	"\n"
+	"PATTERN with *, ? or [ is of the whole name or of the event's alone; else it may stand anywhere in the line.\n"
+	"\n"
+	"  tracefan ls 'sched:*'              the events of a system\n"
+	"  tracefan ls openat                 those with this in their name\n"
+	"  tracefan ls sched:sched_switch     one event and its fields\n";
+
+static const char verb_watch_examples[] =
+	"\n"
+	"  exec       each program that is executed, with its arguments, and how its process ended\n"
+	"  connect    each connect(2): the address, and what came of it\n"
+	"  listen     each listen(2): the address, and what came of it\n"
+	"  files DIR  what is made, deleted, renamed, linked or given other attributes below DIR\n"
+	"\n"
+	"  tracefan watch exec -d 10\n"
+	"  tracefan watch files /tmp -- mktemp\n"
+	"  tracefan watch --session default connect -o json\n";
+
+static const struct verb verbs[] = {
+	{ "trace", VERB_TRACE, "tracefan-trace", "[OPTION]... -e PROBE... [-- COMMAND [ARG...]]", "show events as they happen", verb_trace, verb_trace_examples },
+	{ "record", VERB_RECORD, "tracefan-record", "[OPTION]... -e PROBE... -o FILE [-- COMMAND [ARG...]]", "keep events in a file", verb_record, verb_record_examples },
+	{ "replay", VERB_REPLAY, "tracefan-replay", "[OPTION]... FILE | --text FILE | --pages DIR", "show the events of a recording", verb_replay, NULL },
+	{ "watch", VERB_WATCH, "tracefan-watch", "[OPTION]... exec | connect | listen | files DIR [-- COMMAND [ARG...]]", "tell what programs do, from several probes each", verb_watch, verb_watch_examples },
+	{ "top", VERB_TOP, "tracefan-top", "[OPTION]... -e PROBE...", "show how many events each probe brings, again and again", verb_top, NULL },
+	{ "ls", VERB_LS, "tracefan", "[OPTION]... [PATTERN]", "list the events that you may trace, or one's fields", verb_ls, verb_ls_examples },
+	{ "explain", VERB_EXPLAIN, "tracefan", "[OPTION]... -e PROBE...", "tell what of each filter the kernel does and what the router", verb_explain, verb_explain_examples },
+	{ "status", VERB_STATUS, "tracefan", "[OPTION]...", "tell how the running sessions are", verb_status, NULL },
+	{ "session", VERB_SESSION, "tracefan", "[OPTION]... start|stop|flush NAME | list", "start, stop and flush sessions that others attach to", verb_session, NULL },
+	{ "doctor", VERB_DOCTOR, "tracefan", "[OPTION]...", "tell what this machine lets tracefan do, and what would mend the rest", verb_doctor, NULL },
+};
+
+#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
 void verb_help(const struct verb *verb)
 {
 	printf("Usage: tracefan %s %s\n%c%s.\n\n", verb->name, verb->synopsis, verb->summary[0] - 'a' + 'A', verb->summary + 1);
 	options_help(verb);
-	if (verb->bit & (VERB_TRACE | VERB_RECORD | VERB_EXPLAIN))
+	if (verb->bit & (VERB_TRACE | VERB_RECORD | VERB_EXPLAIN | VERB_TOP))
 		(void)fputs(verb_probes, stdout);
+	if (verb->examples)
+		(void)fputs(verb->examples, stdout);
 	printf("\nSee %s(1).\n", verb->page);
 }
 

@@ -23,6 +23,7 @@ struct verb {
 	const char *summary;
 	/* argv[0] is the verb's name. Returns the exit status. */
 	int (*run)(const struct verb *verb, int argc, char **argv);
+	const char *examples; /* below the options, in its help; NULL: none */
 };
 
 /* Runs what the command line asks for. Returns the exit status. */

@@ -340,6 +340,16 @@ class Refusals(unittest.TestCase):
             self.assertTrue(r.stdout.startswith(b"Usage: tracefan "), words)
         self.assertRegex(run("--version").stdout, rb"^tracefan \d+\.\d+\.\d+\n$")
 
+    def test_examples_are_of_their_own_verb(self):
+        for verb in "trace", "record", "watch", "ls", "explain":
+            text = run(verb, "--help").stdout.decode()
+            first = re.findall(r"^  tracefan (\w+)", text, re.M)[0]
+            self.assertEqual(first, verb)
+        for kind in "exec", "connect", "listen", "files DIR":
+            self.assertRegex(run("watch", "--help").stdout.decode(), rf"(?m)^  {kind} +\w+")
+        sessions = {re.search(r"--session NAME +(.*)", run(verb, "--help").stdout.decode())[1] for verb in ("trace", "ls", "explain")}
+        self.assertEqual(len(sessions), 3)
+
     @unittest.skipIf(os.geteuid() != 0, "needs root to become somebody else")
     def test_a_private_session_needs_root(self):
         with tempfile.TemporaryDirectory() as folder:
