@@ -106,7 +106,7 @@ void status_text(struct writer *writer, const struct status *status)
 {
 	(void)escape_plain(writer, status->name, strlen(status->name));
 	if (status->operated || status->looked) {
-		writer_text(writer, status->is_recorded ? ": a recording" : ": live");
+		writer_text(writer, status->is_recorded ? ": a recording" : ": events of this machine");
 		writer_text(writer, status->is_text ? ", from text" : ", from sub-buffers");
 		writer_text(writer, status->is_fallback ? ", read one by one" : "");
 	}

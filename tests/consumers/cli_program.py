@@ -418,7 +418,7 @@ class Others(unittest.TestCase):
         self.assertEqual(found[0]["kept_away"], {"hits": None, "probes": 0, "unknown": 0})
         self.assertEqual((found[2]["ledger"], found[2]["kept_away"]), (None, None))
         text = run("status", "--directory", folder).stdout.decode()
-        self.assertRegex(text, r"(?m)^plain: live, from sub-buffers\n  running for \d+ s; reader 11, router 12; probes: 5\n"
+        self.assertRegex(text, r"(?m)^plain: events of this machine, from sub-buffers\n  running for \d+ s; reader 11, router 12; probes: 5\n"
                                r"  instance tracefan-x: 2 CPUs, buffers of 8192 KiB each, sub-buffers of 4 KiB\n  ledger: 0 ")
         self.assertIn("reader 11, no router", text)
         self.assertEqual([f["kind"] for f in records(run("status", "--session", "plain", "-o", "json").stdout)],
@@ -443,6 +443,7 @@ class Others(unittest.TestCase):
         r = run("status", "--session", "readerless", "-o", "json")
         self.assertEqual((r.returncode, records(r.stdout)[0]["state"]), (4, "reader-dead"))
         text = run("status", "--session", "readerless").stdout.decode()
+        self.assertNotRegex(text, "live|running,")
         self.assertIn("its reader is dead; start it again with: tracefan session start readerless", text)
 
     def test_status_when_there_is_less_to_tell(self):
