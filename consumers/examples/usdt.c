@@ -1,7 +1,8 @@
 /* A static probe of a program, whatever its arguments are: they come typed, from the program's own notes.
  *
  * usage: example-usdt FILE PROVIDER:NAME [SESSION]
- * for example /lib/x86_64-linux-gnu/libc.so.6 libc:memory_sbrk_more */
+ * for example /usr/bin/python3.11 python:import__find__load__start, which stands where a distribution's python has its static
+ * probes, as Debian's has. `readelf -n FILE` shows which a file has; a program's author puts them there by <sys/sdt.h>. */
 #include <tracefan.h>
 
 #include <stdio.h>
