@@ -71,8 +71,10 @@ static HOT struct route *event_route(struct fanout *fanout, const struct merge_e
 	return route ? route : unseen_route(fanout, type);
 }
 
-void fanout_take_own(struct fanout *fanout, const struct route *route, const struct own_event *event)
+void fanout_take_own(struct fanout *fanout, const struct route *route, const struct own_event *event, bool first)
 {
+	if (!route->own || route->own_first != first)
+		return;
 	/* Each moves the time on to that of the next. */
 	while (event->time >= fanout->snapshot_due)
 		fanout->snapshot(route->own_context);
@@ -108,6 +110,28 @@ static bool route_is_quick(const struct fanout *fanout, const struct route *rout
 	       route->all_seen == fanout->all_generation;
 }
 
+static void tell_any(struct fanout *fanout, struct route *route, const struct merge_event *event)
+{
+	const struct own_event own = {
+		.schema = &route->schema,
+		.payload = event->data,
+		.size = event->size,
+		.time = event->time,
+		.tid = fanout_pid(fanout, route, event->data, event->size),
+	};
+	const uint32_t owner = fanout_owner(fanout, route, own.tid, event->time);
+
+	fanout_take_own(fanout, route, &own, true);
+	if (route->trace_count) {
+		const struct event_view view = fanout_view(fanout, route, event->data, event->size, event->cpu, event->time);
+
+		fanout_tell_all(fanout, route, &view, owner);
+	} else {
+		route->unclaimed++;
+	}
+	fanout_take_own(fanout, route, &own, false);
+}
+
 static __attribute__((noinline)) bool take_any(struct fanout *fanout, struct route *route, const struct merge_event *event)
 {
 	fanout_catch_up(fanout);
@@ -120,21 +144,7 @@ static __attribute__((noinline)) bool take_any(struct fanout *fanout, struct rou
 	}
 	if (route->all_seen != fanout->all_generation)
 		fanout_route_see(fanout, route);
-	if (route->trace_count) {
-		const struct event_view view = fanout_view(fanout, route, event->data, event->size, event->cpu, event->time);
-
-		fanout_tell_all(fanout, route, &view);
-	} else {
-		route->unclaimed++;
-	}
-	if (route->own)
-		fanout_take_own(fanout, route, &(struct own_event){
-			.schema = &route->schema,
-			.payload = event->data,
-			.size = event->size,
-			.time = event->time,
-			.tid = fanout_pid(fanout, route, event->data, event->size),
-		});
+	tell_any(fanout, route, event);
 	route->quick = route_is_quick(fanout, route) ? fanout->all_generation + UINT64_C(1) : 0;
 	return true;
 }

@@ -123,8 +123,9 @@ struct route {
 	uint64_t lost_before;       /* counted: events of all kinds that were lost before it began */
 	uint64_t unclaimed;         /* events that came while nobody had a trace of it, and are not among `told` */
 	uint32_t all_seen; /* the fan-out's all_generation when the all-events consumers got their traces */
-	/* The session's own use of the event, after the consumers'. */
+	/* The session's own use of the event. */
 	void (*own)(void *context, const struct own_event *event);
+	bool own_first; /* before the consumers' use; else after it */
 	void *own_context;
 	uint64_t own_probe; /* live sessions: what that use holds of the reader's */
 	struct route *next_name; /* hash chain of the text lookup */
@@ -218,8 +219,8 @@ struct route *fanout_route_hold(struct route *route);
 /* Ends a hold: the route may be gone then. */
 void fanout_route_let_go(struct route *route);
 
-/* The session itself looks at the route's events, after the consumers. */
-void fanout_route_use(struct route *route, void (*own)(void *context, const struct own_event *event), void *context);
+/* The session itself looks at the route's events: after the consumers or, `first`, before them. */
+void fanout_route_use(struct route *route, bool first, void (*own)(void *context, const struct own_event *event), void *context);
 
 /* Adds a trace, which takes nothing yet. Returns 0 or -ENOMEM. */
 int fanout_trace_add(struct route *route, const struct trace *model, struct trace **ret);

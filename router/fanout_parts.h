@@ -23,9 +23,20 @@ void fanout_route_see(struct fanout *fanout, struct route *route);
 /* The name of a thread whose name isn't known. */
 extern const char fanout_nobody[RECORD_COMM_SIZE];
 
-/* The session's own use of an event, after it was told: a thread that is renamed still has its old name in the event that says
- * so. */
-void fanout_take_own(struct fanout *fanout, const struct route *route, const struct own_event *event);
+/* The session's own use of an event, where that comes first or where it comes after the event was told. */
+void fanout_take_own(struct fanout *fanout, const struct route *route, const struct own_event *event, bool first);
+
+/* Whose an event is, which is found out before the session's own use of it. */
+#define FANOUT_NOBODY UINT32_MAX
+
+/* The user whose the event's thread is proven to be, or FANOUT_NOBODY; looked for only where a trace asks, or may be about to
+ * begin. */
+static inline uint32_t fanout_owner(struct fanout *fanout, const struct route *route, int32_t pid, uint64_t time)
+{
+	const struct task *task = route->owned_count || route->changing ? tasks_find(&fanout->tasks, pid, time) : NULL;
+
+	return task && tasks_owner(&fanout->tasks, task, time, task->ids.uid) ? task->ids.uid : FANOUT_NOBODY;
+}
 
 static HOT int32_t fanout_pid(const struct fanout *fanout, const struct route *route, const uint8_t *data, uint32_t size)
 {
@@ -65,8 +76,8 @@ void fanout_tell_detailed(struct fanout *fanout, struct trace *trace, const stru
 /* One of the merge's events, to the traces that take it whosoever it is, none of which wants stacks; with others' events, or
  * at once. What it points to stays until fanout_catch_up. */
 void fanout_tell_later(struct fanout *fanout, struct route *route, const uint8_t *data, uint32_t size, uint32_t cpu, uint64_t time);
-/* To everybody whose it is, whatever there is to do for it. */
-void fanout_tell_all(struct fanout *fanout, struct route *route, const struct event_view *view);
+/* To everybody whose it is, whatever there is to do for it. `owner`: fanout_owner's. */
+void fanout_tell_all(struct fanout *fanout, struct route *route, const struct event_view *view, uint32_t owner);
 
 /* `past`: past the cache, as the record before it in the same ring was. */
 static HOT void fanout_tell_with(

@@ -134,18 +134,18 @@ static bool in_interrupt(const struct route *route, const struct event_view *vie
 
 /* Whatever its filter says, a trace of the owner's processes sees nothing else; what isn't proven to be the owner's
  * isn't. */
-static __attribute__((noinline)) void tell_owners(struct fanout *fanout, struct route *route, const struct event_view *view)
+static __attribute__((noinline)) void tell_owners(
+	struct fanout *fanout, struct route *route, const struct event_view *view, uint32_t owner)
 {
-	const struct task *task = tasks_find(&fanout->tasks, view->pid, view->time);
 	const struct filter_event event = filter_event_of(fanout, route, view);
 
 	/* A line that may be forged names any process. */
-	if (view->flags & RECORD_SUSPECT)
+	if (owner == FANOUT_NOBODY || view->flags & RECORD_SUSPECT)
 		return;
 	for (uint32_t i = 0; i < route->owned_count; i++) {
 		struct trace *trace = route->owned[i];
 
-		if (!tasks_owner(&fanout->tasks, task, view->time, trace->owner) || (!trace->in_task && in_interrupt(route, view)))
+		if (trace->owner != owner || (!trace->in_task && in_interrupt(route, view)))
 			continue;
 		if (!trace->filter || filter_match(trace->filter, &event))
 			tell_one(fanout, trace, view);
@@ -215,7 +215,7 @@ void fanout_tell_later(struct fanout *fanout, struct route *route, const uint8_t
 		fanout->last_time = time;
 }
 
-void fanout_tell_all(struct fanout *fanout, struct route *route, const struct event_view *view)
+void fanout_tell_all(struct fanout *fanout, struct route *route, const struct event_view *view, uint32_t owner)
 {
 	if (route->changing)
 		fanout_traces_settle(route, view->time, view->cpu);
@@ -225,5 +225,5 @@ void fanout_tell_all(struct fanout *fanout, struct route *route, const struct ev
 	if (route->special)
 		tell_special(fanout, route, view, false);
 	if (route->owned_count)
-		tell_owners(fanout, route, view);
+		tell_owners(fanout, route, view, owner);
 }

@@ -40,28 +40,36 @@ static uint8_t text_comm(struct fanout *fanout, const struct text_line *line, ch
 	return RECORD_COMM;
 }
 
-static void text_tell(struct fanout *fanout, struct route *route, const struct text_joined *joined, const void *payload, size_t size, bool suspect)
+/* `own`: the same event, with its payload. */
+static void text_tell(
+	struct fanout *fanout, struct route *route, const struct text_joined *joined, const struct own_event *own, bool suspect)
 {
+	const uint32_t owner = fanout_owner(fanout, route, own->tid, own->time);
 	const struct text_line *line = &joined->line;
 	char comm[RECORD_COMM_SIZE];
 	struct event_view view = {
 		.comm = comm,
-		.payload = payload,
-		.payload_size = (uint32_t)size,
-		.size = (uint32_t)align_up(sizeof(struct record_header) + size, RECORD_ALIGN),
+		.payload = own->payload,
+		.payload_size = (uint32_t)own->size,
+		.size = (uint32_t)align_up(sizeof(struct record_header) + own->size, RECORD_ALIGN),
 		.time = line->time,
 		.pid = line->pid,
 		.cpu = line->cpu == TEXT_CPU_NONE ? RECORD_CPU_NONE : (uint16_t)line->cpu,
 		.line = line,
 	};
 
+	/* A name that may be forged is no better than none. */
+	if (!suspect)
+		fanout_take_own(fanout, route, own, true);
 	view.flags = (uint8_t)((suspect ? RECORD_SUSPECT : 0) | (joined->partial ? RECORD_PARTIAL : 0));
 	view.flags |= text_comm(fanout, line, comm);
 	if (line->time < fanout->last_time)
 		view.flags |= RECORD_LATE;
 	else
 		fanout->last_time = line->time;
-	fanout_tell_all(fanout, route, &view);
+	fanout_tell_all(fanout, route, &view, owner);
+	if (!suspect)
+		fanout_take_own(fanout, route, own, false);
 }
 
 int fanout_text(struct fanout *fanout, const struct text_joined *joined)
@@ -88,15 +96,12 @@ int fanout_text(struct fanout *fanout, const struct text_joined *joined)
 	if (route->all_seen != fanout->all_generation)
 		fanout_route_see(fanout, route);
 	suspect = suspect || (joined->swallowed && !route->guarded) || joined->doubtful;
-	text_tell(fanout, route, joined, payload, size, suspect);
-	/* A name that may be forged is no better than none. */
-	if (route->own && !suspect)
-		fanout_take_own(fanout, route, &(struct own_event){
-			.schema = &route->schema,
-			.payload = payload,
-			.size = size,
-			.time = joined->line.time,
-			.tid = joined->line.pid,
-		});
+	text_tell(fanout, route, joined, &(struct own_event){
+		.schema = &route->schema,
+		.payload = payload,
+		.size = size,
+		.time = joined->line.time,
+		.tid = joined->line.pid,
+	}, suspect);
 	return route->guarded ? TEXT_JOIN_SURE : TEXT_JOIN_DONE;
 }

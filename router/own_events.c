@@ -105,13 +105,16 @@ static void on_ids(void *context, const struct own_event *event)
 		tasks_ids_changed(tasks, event->time, event->tid);
 }
 
+/* A thread that is renamed still has its old name in the event that says so. In that of a program's execution the kernel has
+ * given it the new name, ids and program (`first`). */
 static const struct {
 	const char *system, *event;
 	void (*own)(void *context, const struct own_event *event);
+	bool first;
 } rows[] = {
 	{ "task", "task_newtask", on_newtask },
 	{ "task", "task_rename", on_rename },
-	{ "sched", "sched_process_exec", on_exec },
+	{ "sched", "sched_process_exec", on_exec, true },
 	{ "sched", "sched_process_exit", on_end },
 	{ "cgroup", "cgroup_attach_task", on_moved },
 	{ "syscalls", "sys_exit_setuid", on_ids },
@@ -136,7 +139,7 @@ static int take_format(struct router *router, size_t row, const struct control_p
 		r = fanout_describe(&router->fanout, created->system, format, size, &route, &reason);
 	if (r < 0 || !route)
 		return r;
-	fanout_route_use(route, rows[row].own, router);
+	fanout_route_use(route, rows[row].first, rows[row].own, router);
 	route->own_probe = router_recorded(router) ? 0 : created->probe_id;
 	recorder_format(&router->recorder, created->probe_id, PROBE_TRACEPOINT, created->system, created->event, "", format,
 		size);

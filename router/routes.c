@@ -222,9 +222,10 @@ void fanout_route_let_go(struct route *route)
 		fanout_route_release(route);
 }
 
-void fanout_route_use(struct route *route, void (*own)(void *context, const struct own_event *event), void *context)
+void fanout_route_use(struct route *route, bool first, void (*own)(void *context, const struct own_event *event), void *context)
 {
 	route->own = own;
+	route->own_first = first;
 	route->own_context = context;
 	route->quick = 0;
 }

@@ -15,6 +15,7 @@ import harness
 
 NEWTASK = "task:task_newtask"
 END = "sched:sched_process_exit"
+EXEC = "sched:sched_process_exec"
 GETPGID = "syscalls:sys_enter_getpgid"
 TICK = 10_000_000
 CLONE_THREAD = 0x10000
@@ -370,6 +371,16 @@ class Whose(harness.TestCase):
             parents.setdefault(parent, set()).add(event["process"]["parent"])
         self.assertEqual([len(p) for p in parents.values()], [1, 1], parents)
         self.assertEqual(len(set.union(*parents.values())), 2)
+
+    def test_executing_has_the_new_program(self):
+        cat = os.path.realpath("/bin/cat")
+        result = harness.trace("--process", "-e", f"tracepoint:{EXEC} if exe == \"{cat}\"", "-o", "json", "-w", f"{self.folder}/out",
+                               "--", cat, "/etc/hostname")
+        result.out = pathlib.Path(self.folder, "out").read_text()
+        event, = [e for e in result.of(EXEC) if e["args"]["filename"] == cat]
+        self.assertEqual((event["comm"], event["process"]["exe"], event["process"]["proven"]), ("cat", cat, True))
+        # No event tells what ids it has got by that.
+        self.assertFalse(event["process"]["ids_proven"])
 
     def test_a_user_that_changes_is_not_proven(self):
         """root becomes another user: what is said to be proven is right."""

@@ -241,7 +241,7 @@ static void snapshots_come_before_the_event_that_changes_the_tasks(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(tasks_set(&f->fanout.tasks, 1001, "before", sizeof("before"), false), 0);
-	fanout_route_use(f->number, rename_thread, f);
+	fanout_route_use(f->number, false, rename_thread, f);
 	f->fanout.snapshot = take_snapshot;
 	f->fanout.snapshot_due = 15;
 	emit(f, 20, 3, 1);
@@ -256,10 +256,10 @@ static void the_name_is_the_one_of_the_moment(void **state)
 	(void)live_trace(f, 1, 0, NULL);
 	assert_int_equal(tasks_set(&f->fanout.tasks, 1001, "before", sizeof("before"), false), 0);
 	emit(f, 5, 3, 4);
-	fanout_route_use(f->number, rename_thread, f);
+	fanout_route_use(f->number, false, rename_thread, f);
 	emit(f, 10, 3, 1);
 	emit(f, 20, 3, 2);
-	fanout_route_use(f->number, NULL, NULL);
+	fanout_route_use(f->number, false, NULL, NULL);
 	emit(f, 30, 3, 1);
 	emit(f, 40, 3, 3);
 	(void)expect(f, 0, 1, 4);

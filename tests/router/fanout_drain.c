@@ -235,7 +235,7 @@ static void play_begin(struct play *play, const char *const filters[8], bool sta
 		play->traces[7]->stacks = other->stacks = STACK_KERNEL;
 	play->f.fanout.stacks.merge = &play->merge;
 	play->f.fanout.stacks.slots_most = PAGES;
-	fanout_route_use(other, rename_thread, play);
+	fanout_route_use(other, false, rename_thread, play);
 	put_events(play);
 	assert_int_equal(merge_init(&play->merge, 2, &layout, &hooks), 0);
 }

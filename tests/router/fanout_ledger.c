@@ -101,6 +101,38 @@ static void only_events_of_the_owners_processes(void **state)
 	assert_int_equal(f->number->owned_count, 0);
 }
 
+/* The session's own use of an event: its thread executes a program. */
+static void execute(void *context, const struct own_event *own)
+{
+	struct fixture *f = context;
+
+	assert_int_equal(tasks_exec(&f->fanout.tasks, own->time, own->tid, own->tid, "/new", sizeof("/new") - 1), 0);
+}
+
+/* The event that says so is told of the process as it is then; whose it is was proven before. */
+static void executing_has_the_new_program(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)live_trace(f, 1, 0, "exe == \"/new\"");
+	(void)own_trace(f, 2, 1, 7, "exe == \"/new\"");
+	(void)own_trace(f, 3, 1, 8, NULL);
+	learn(f, 1001, 7, 7, 5);
+	learn(f, 1002, 8, 8, 5);
+	fanout_route_use(f->number, true, execute, f);
+	emit(f, 10, 0, 1);
+	(void)expect(f, 0, 1, 1);
+	(void)expect(f, 1, 2, 1);
+	/* The next is that of a program which may have changed its ids. */
+	fanout_route_use(f->number, false, NULL, NULL);
+	emit(f, 11, 0, 1);
+	(void)expect(f, 0, 1, 1);
+	expect_nothing(f);
+	emit(f, 12, 0, 2);
+	(void)expect(f, 1, 3, 2);
+	expect_nothing(f);
+}
+
 /* A consumer that does not read loses its own events, told and counted; the other one loses nothing. */
 static void a_full_ring_is_its_own_loss(void **state)
 {
@@ -306,6 +338,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(only_events_of_the_owners_processes),
+		TEST(executing_has_the_new_program),
 		TEST(a_full_ring_is_its_own_loss),
 		TEST(misses_of_a_probe_count_from_the_trace_on),
 		TEST(hits_are_recorded_or_kept_away),

@@ -195,10 +195,10 @@ static void the_sessions_own(void **state)
 
 	(void)claim(f, 1, "n == 1");
 	f->route->own_probe = PROBE;
-	fanout_route_use(f->route, look, NULL);
+	fanout_route_use(f->route, false, look, NULL);
 	update(f, 1);
 	expect_done(f, 1);
-	fanout_route_use(f->route, NULL, NULL);
+	fanout_route_use(f->route, false, NULL, NULL);
 }
 
 static void a_filter_that_the_kernel_refuses(void **state)
