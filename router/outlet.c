@@ -167,7 +167,7 @@ static bool write_due(struct outlet *outlet)
 	ring_writer_make_room(&outlet->ring, OUTLET_MARGIN);
 	outlet->stop = outlet->ring.at;
 	done = write_losses(outlet) && write_filters(outlet) && write_throttled(outlet) && write_flushes(outlet);
-	if (outlet->end_due && write_record(outlet, RECORD_END, outlet->last_time, 0, &outlet->end, sizeof(outlet->end))) {
+	if (outlet->end_due && write_record(outlet, RECORD_END, outlet->end_time, 0, &outlet->end, sizeof(outlet->end))) {
 		outlet->end_due = false;
 		outlet->ended = true;
 	}
@@ -342,11 +342,12 @@ void outlet_throttled(struct outlet *outlet, uint64_t trace_id, uint64_t time, c
 	set_due(outlet);
 }
 
-void outlet_end(struct outlet *outlet, const struct record_end *end)
+void outlet_end(struct outlet *outlet, uint64_t time, const struct record_end *end)
 {
 	if (outlet->end_due || outlet->ended)
 		return;
 	outlet->end = *end;
+	outlet->end_time = time > outlet->last_time ? time : outlet->last_time;
 	outlet->end_due = true;
 	set_due(outlet);
 }

@@ -73,7 +73,7 @@ struct outlet {
 	uint32_t throttled_count;
 	bool clock_known, gap_due, end_due, ended;
 	bool due_waits, events_wait; /* for room, which the consumer is told */
-	uint64_t gap_time, gap_until;
+	uint64_t gap_time, gap_until, end_time;
 	struct record_clock clock;
 	struct record_end end;
 };
@@ -113,8 +113,8 @@ void outlet_flushed(struct outlet *outlet, uint64_t cookie, uint64_t time);
 void outlet_filter(struct outlet *outlet, uint64_t trace_id, uint64_t cookie, uint64_t time);
 /* A trace is disabled from here on, because it brought too much. */
 void outlet_throttled(struct outlet *outlet, uint64_t trace_id, uint64_t time, const struct record_throttled *why);
-/* The end of the session; nothing is written behind it. */
-void outlet_end(struct outlet *outlet, const struct record_end *end);
+/* The end of the session, at this time or, if that is later, that of the last event; nothing is written behind it. */
+void outlet_end(struct outlet *outlet, uint64_t time, const struct record_end *end);
 
 /* Writes what is due and makes everything visible. Where there is no room for it, the consumer says when it has read all
  * (CONTROL_ROOM), and this is to be called again. A consumer that sleeps is woken when much has come since it

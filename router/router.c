@@ -73,6 +73,16 @@ void router_end(struct router *router, const struct record_end *end)
 		router_accounted(router, NULL);
 }
 
+/* That of a replay is the last that its recording tells of. */
+static uint64_t end_time(const struct router *router)
+{
+	const uint64_t told = router->fanout.last_time, clock = router->stream.clock.mono;
+
+	if (!router_recorded(router))
+		return router_now();
+	return told > clock ? told : clock;
+}
+
 void router_accounted(struct router *router, const struct ledger_session *session)
 {
 	if (!router->ending || router->ended)
@@ -85,7 +95,7 @@ void router_accounted(struct router *router, const struct ledger_session *sessio
 	for (struct consumer *c = router->consumers; c; c = c->next) {
 		if (c->state != CONSUMER_READY)
 			continue;
-		outlet_end(&c->outlet, &router->end);
+		outlet_end(&c->outlet, end_time(router), &router->end);
 		fanout_touch(&router->fanout, &c->outlet);
 	}
 	fanout_publish(&router->fanout);

@@ -8,6 +8,7 @@
 
 #define EVENT_SIZE 64
 #define TRACE      7
+#define END_TIME   100000000
 
 struct fixture {
 	struct outlet outlet;
@@ -164,7 +165,7 @@ static void fill_with_events(struct fixture *f)
 
 static void end(struct fixture *f)
 {
-	outlet_end(&f->outlet, &(struct record_end){ .reason = 9 });
+	outlet_end(&f->outlet, END_TIME, &(struct record_end){ .reason = 9 });
 	assert_int_equal(outlet_publish(&f->outlet), 0);
 }
 
@@ -177,6 +178,7 @@ static uint64_t read_to_the_end(struct fixture *f, enum record_kind kind)
 	while (ring_reader_next(&f->reader, &record) == 1 && record->kind != RECORD_END)
 		count += record->kind == kind;
 	assert_int_equal(record->kind, RECORD_END);
+	assert_int_equal(record->time, END_TIME);
 	assert_int_equal(((const struct record_end *)(record + 1))->reason, 9);
 	assert_int_equal(ring_reader_next(&f->reader, &record), 0);
 	return count;
@@ -386,7 +388,7 @@ static void only_events_are_overwritten(void **state)
 			assert_int_equal(outlet_publish(&f->outlet), 0);
 	}
 	assert_int_equal(outlet_flushes(&f->outlet), OUTLET_FLUSHES_MAX);
-	outlet_end(&f->outlet, &end);
+	outlet_end(&f->outlet, END_TIME, &end);
 	assert_int_equal(outlet_publish(&f->outlet), 0);
 	find(f, &found);
 	assert_int_equal(f->lost, 0);
