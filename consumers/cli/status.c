@@ -37,6 +37,12 @@ static bool status_is_stopped(int pid)
 	return end && (strncmp(end, ") T", 3) == 0 || strncmp(end, ") t", 3) == 0);
 }
 
+/* The session's folder is gone, or its daemons have left meanwhile. */
+static bool status_has_ended(const struct tfan_failure *failure)
+{
+	return failure->error == ENOENT || failure->error == ECONNRESET;
+}
+
 /* Who doesn't answer is no failure of this program: it is what there is to tell. Returns 0 or an exit status. */
 static int status_reader_failed(struct status *status, const struct tfan_operator *control, bool quiet)
 {
@@ -48,7 +54,7 @@ static int status_reader_failed(struct status *status, const struct tfan_operato
 		status_be_silent(status, "reader", 0);
 	else if (failure && failure->error == ECONNREFUSED)
 		status->state = STATUS_READER_DEAD;
-	else if (failure && failure->error == ENOENT && quiet)
+	else if (failure && status_has_ended(failure) && quiet)
 		return STATUS_GONE;
 	else if (!failure || failure->category != TFAN_NOT_PERMITTED)
 		return message_failure(failure, NULL);
@@ -104,7 +110,7 @@ static int status_router_failed(struct status *status, const struct tfan_failure
 		status->state = STATUS_DEAD;
 	else if (failure && failure->category == TFAN_NOT_PERMITTED && quiet && !status->operated)
 		return STATUS_NOT_OURS;
-	else if (failure && failure->error == ENOENT && quiet)
+	else if (failure && status_has_ended(failure) && quiet)
 		return STATUS_GONE;
 	else
 		return message_failure(failure, NULL);

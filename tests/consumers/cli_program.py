@@ -424,6 +424,11 @@ class Others(unittest.TestCase):
         self.assertEqual([f["kind"] for f in records(run("status", "--session", "plain", "-o", "json").stdout)],
                          ["session", "consumer", "consumer"])
 
+    def test_status_skips_those_that_end_meanwhile(self):
+        r = run("status", "--directory", self.sessions("deaf", "missing", "plain"), "-o", "json")
+        self.assertEqual((r.returncode, r.stderr), (0, b""))
+        self.assertEqual([f["session"] for f in records(r.stdout) if f["kind"] == "session"], ["plain"])
+
     def test_status_of_consumers(self):
         found = records(run("status", "--session", "plain", "-o", "json").stdout)
         self.assertEqual(found[0]["state"], "running")
