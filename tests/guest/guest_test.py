@@ -89,7 +89,7 @@ def python_files():
 
 
 def needed_files(build, tests):
-    files = python_files() | programs(build) | {str(TREE / "tests"), str(TREE / "docs" / "trust.md"), str(HERE / "guest_run.py")}
+    files = python_files() | programs(build) | {str(TREE / "tests"), str(TREE / "docs" / "trust.md"), str(TREE / "README.md"), str(HERE / "guest_run.py")}
     # What the tests that ran on this machine have compiled: there is no compiler in the guest.
     files |= {str(path) for path in [build / "compiled"] if path.exists()}
     for test in tests:
