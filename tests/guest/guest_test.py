@@ -21,11 +21,12 @@ TREE = HERE.parent.parent
 LABELS = {"integration", "reader", "base", "guest"}
 # Emulation measures nothing, and the peers aren't there.
 NOT_LABELS = {"bench"}
-# Who dies, who may do what, who is hostile, and how much for how long: long, and the same on any kernel.
+# Who dies, who may do what, who is hostile, what is said of what, and how much for how long: long, and the same on any kernel.
 NOT_SHORT = {"integration_" + name for name in (
-    "adoption", "consumers", "deployment", "endings", "faults", "forgery", "functions", "hanging", "harness", "hostile", "install", "kept_out", "killing",
-    "leaving", "ledger", "million", "policy", "replay", "reports_decoding", "reports_loss", "reports_reading", "session_life", "soak",
-    "state", "top")} | {"reader_hostile", "reader_impostor"}
+    "adoption", "command_line", "consumers", "dead_or_stopped", "deployment", "endings", "faults", "faults_verbs", "forgery", "functions", "hanging",
+    "harness", "hostile", "install", "interference", "kept_out", "killing", "leaving", "ledger", "limits", "million", "policy", "replay",
+    "reports_decoding", "reports_loss", "reports_reading", "session_life", "soak", "starts", "state", "time_namespace",
+    "top")} | {"reader_hostile", "reader_impostor"}
 # Modules of the standard library that are imported late, when something fails or ends.
 LATE = {"difflib", "encodings.idna", "encodings.latin_1", "pprint", "traceback", "unittest.mock"}
 SETTINGS = ("TRACEFAN_SCALE=0.02", "TRACEFAN_GUEST=1", "PYTHONDONTWRITEBYTECODE=1")
