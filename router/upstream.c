@@ -1,12 +1,12 @@
 #include "router/upstream.h"
 
 #include "base/cleanup.h"
+#include "router/router.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Whoever asks for more at a time is sent away: descriptors are few. */
 #define WAITING_FDS_MAX 4096
@@ -98,14 +98,6 @@ static int waiting_send(struct upstream *upstream)
 	return 0;
 }
 
-static uint64_t clock_now(void)
-{
-	struct timespec now = { 0 };
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
 void upstream_init(struct upstream *upstream, void *context)
 {
 	memset(upstream, 0, sizeof(*upstream));
@@ -176,7 +168,7 @@ int upstream_send(struct upstream *upstream, void *message, uint16_t type, uint3
 	if (r < 0)
 		return is_gone(r) ? -ENOTCONN : r;
 	if (!upstream->pending_count)
-		upstream->heard = clock_now();
+		upstream->heard = router_now();
 	place = &upstream->pending[upstream->pending_count++];
 	*place = *request;
 	place->cookie = upstream->next_cookie;
@@ -205,7 +197,7 @@ int upstream_receive(struct upstream *upstream)
 
 	if (r <= 0)
 		return r;
-	upstream->heard = clock_now();
+	upstream->heard = router_now();
 	r = control_check(&answer);
 	for (size_t i = 0; r == 0 && i < upstream->pending_count; i++) {
 		const struct upstream_request *request = &upstream->pending[i];

@@ -24,17 +24,22 @@ class Hotplug(harness.TestCase):
         super().setUp()
         self.addCleanup(SWITCH.write_text, "1")
 
-    def work(self, cpu, first):
-        """A hundred numbered calls on a processor."""
-        subprocess.run([harness.program("workload_numbers"), str(cpu), str(first), "100"], check=True)
-
-    def check(self, source):
+    def begin(self, source):
+        """A trace that starts without the second processor."""
         SWITCH.write_text("0")
         gate = harness.Gate(self.folder, source)
         self.addCleanup(gate.close)
         process = harness.Process([harness.program("tracefan"), "trace", "-s", source, "-e", f"tracepoint:{NAME}", "-o",
                                    "json", "--", *gate.words])
         gate.wait(process)
+        return process, gate
+
+    def work(self, cpu, first):
+        """A hundred numbered calls on a processor."""
+        subprocess.run([harness.program("workload_numbers"), str(cpu), str(first), "100"], check=True)
+
+    def check(self, source):
+        process, gate = self.begin(source)
         first = 1 << 28
         self.work(0, first)
         # It comes: what happens there is seen.
@@ -57,12 +62,7 @@ class Hotplug(harness.TestCase):
 
     def check_absent(self, source):
         """One that stays away is no reason to wait for its events: neither at the end, nor after a burst."""
-        SWITCH.write_text("0")
-        gate = harness.Gate(self.folder, source)
-        self.addCleanup(gate.close)
-        process = harness.Process([harness.program("tracefan"), "trace", "-s", source, "-e", f"tracepoint:{NAME}", "-o",
-                                   "json", "--", *gate.words])
-        gate.wait(process)
+        process, gate = self.begin(source)
         first = 1 << 28
         subprocess.run([harness.program("workload_numbers"), "0", str(first), "20000"], check=True)
         gate.open()

@@ -133,25 +133,26 @@ class Leaving(harness.TestCase):
         self.check_ended(result)
         self.assertIn(os.getpid(), [e["pid"] for e in result.of(CALL)])
 
-    def test_while_it_switches(self):
+    def check_leaving(self, go_on):
+        """By each way of switching; `go_on` is what becomes of the reader that stands still."""
         self.start_shared()
         for enabled in False, True:
             with self.subTest(enabled=enabled):
                 self.leave_amid_switching(enabled)
-                self.session.reader.signal(signal.SIGCONT)
+                go_on()
                 self.check_shared()
         self.end_shared()
 
+    def take_over(self):
+        self.session.reader.signal(signal.SIGKILL)
+        self.session.reader.wait()
+        self.session.reader = self.session._start("reader", "--group", self.session.group.gr_name)
+
+    def test_while_it_switches(self):
+        self.check_leaving(lambda: self.session.reader.signal(signal.SIGCONT))
+
     def test_while_it_switches_and_the_reader_dies(self):
-        self.start_shared()
-        for enabled in False, True:
-            with self.subTest(enabled=enabled):
-                self.leave_amid_switching(enabled)
-                self.session.reader.signal(signal.SIGKILL)
-                self.session.reader.wait()
-                self.session.reader = self.session._start("reader", "--group", self.session.group.gr_name)
-                self.check_shared()
-        self.end_shared()
+        self.check_leaving(self.take_over)
 
 
 if __name__ == "__main__":

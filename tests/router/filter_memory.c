@@ -293,30 +293,32 @@ static void repeat(char *text, size_t room, const char *begin, const char *eleme
 	(void)snprintf(text + used, room - used, "%s", end);
 }
 
+/* Compiles the text, with `largest` and `sorted` of that alone. */
+static void compile_measured(const struct samples *samples, const char *text)
+{
+	largest = 0;
+	sorted = 0;
+	filter_program_release(compile_good(samples, text));
+}
+
 /* However often a list names them, it is no more CPUs than there can be. */
 static void test_cpus_again_and_again(void **state)
 {
-	struct filter_program *program;
 	char text[4096];
 
 	repeat(text, sizeof(text), "CPU & CPUS{", "0-65535:1/2", ",", "}");
-	largest = 0;
-	program = compile_good(*state, text);
+	compile_measured(*state, text);
 	assert_in_range(largest, 1, 1U << 20);
-	filter_program_release(program);
 }
 
 /* Sets that are in order are joined as they are, however many and however large they are. */
 static void test_large_sets(void **state)
 {
-	struct filter_program *program;
 	char text[4096];
 
 	repeat(text, sizeof(text), "", "CPU & CPUS{0-65535:1/2}", " || ", "");
-	sorted = 0;
-	program = compile_good(*state, text);
+	compile_measured(*state, text);
 	assert_in_range(sorted, 0, 10000);
-	filter_program_release(program);
 }
 
 int main(void)
