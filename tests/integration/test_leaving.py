@@ -117,14 +117,14 @@ class Leaving(harness.TestCase):
         self.keeper = self.session.trace("-e", f"tracepoint:{CALL}", "-o", "json", gate=self.gate)
         self.gate.wait(self.keeper)
         self.other = self.talker()
+        self.enable = self.session.instance / "events" / CALL.replace(":", "/") / "enable"
 
     def check_shared(self):
         """The other one can have the event, and gives up its own share alone."""
-        enable = self.session.instance / "events" / CALL.replace(":", "/") / "enable"
         self.switch(self.other, "enabled")
-        self.assertEqual(enable.read_text(), "1\n")
+        self.assertEqual(self.enable.read_text(), "1\n")
         self.switch(self.other, "disabled")
-        self.assertEqual(enable.read_text(), "1\n", "another's event was switched off")
+        self.assertEqual(self.enable.read_text(), "1\n", "another's event was switched off")
 
     def end_shared(self):
         os.sched_get_priority_max(os.SCHED_OTHER)
@@ -132,6 +132,11 @@ class Leaving(harness.TestCase):
         result = self.keeper.wait()
         self.check_ended(result)
         self.assertIn(os.getpid(), [e["pid"] for e in result.of(CALL)])
+        # No share stays: with the last one who wanted it the event is off.
+        deadline = time.monotonic() + harness.PATIENCE
+        while self.enable.read_text() != "0\n":
+            self.assertLess(time.monotonic(), deadline, "the event stays enabled for one who has left")
+            time.sleep(0.02)
 
     def check_leaving(self, go_on):
         """By each way of switching; `go_on` is what becomes of the reader that stands still."""
